@@ -1,0 +1,36 @@
+//! The nouns of the product: what a host is, what a VM asks for, what a decision says.
+//!
+//! Plain data with checked constructors. No I/O, no clock, no randomness, and no opinion
+//! about where anything should go: that is `solver`'s, and whether it may is `verify`'s too.
+//! Everything that is compared is an integer with its unit in its name.
+
+mod amounts;
+mod decision;
+mod hardware;
+mod host;
+mod index;
+mod labels;
+mod name;
+mod rules;
+mod snapshot;
+mod topology;
+mod vm;
+
+pub use amounts::{Amounts, Dim, DimensionError, Dimensions, MAX_AMOUNT, MAX_DIMENSIONS};
+pub use decision::{
+    Alternative, Breakdown, Decision, REASON_ORDER, Reason, Rejections, Strategy, Term, Verdict,
+};
+pub use hardware::{Accelerator, Gpu, Hardware, NumaNode, PciePort};
+pub use host::{Host, HostState, Power, Price, PriceKind, RegionLatency};
+pub use index::{Column, Generation, HostIx, Index, Revision, VmIx};
+pub use labels::Labels;
+pub use name::{MAX_NAME_BYTES, Name, NameError};
+pub use rules::{
+    Affinity, AffinityKind, Selector, SelectorOp, Spread, Strength, Subject, Taint, TaintEffect,
+    Toleration, TolerationOp,
+};
+pub use snapshot::{Placed, Snapshot};
+pub use topology::{Level, Location};
+pub use vm::{
+    CpuUnit, DataRef, DataSite, Hints, Migratability, PriorityClass, Qos, RestartPolicy, Vm, VmKey,
+};

@@ -1,0 +1,30 @@
+//! A snapshot: an immutable view of the cluster at one revision.
+
+use crate::{Amounts, Dimensions, Host, Name, Revision, Vm};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Every host and every placed VM at one revision. What verifiers and solver jobs read.
+///
+/// Rows are shared, so that taking a snapshot copies pointers and not the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub revision: Revision,
+    pub dimensions: Dimensions,
+    /// In order of host index, which is the order of ties.
+    pub hosts: Vec<Arc<Host>>,
+    pub placed: Vec<Placed>,
+}
+
+/// One VM on one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    pub vm: Arc<Vm>,
+    pub host: Name,
+    /// What the VM takes on this host: its demand, after CPU normalisation.
+    pub committed: Amounts,
+    /// Adopted beyond the host's room: reported, and exempt from the capacity check.
+    pub over_capacity: bool,
+    /// A reservation that is not confirmed yet.
+    pub held: bool,
+}
