@@ -7,7 +7,7 @@
 use crate::command::{Adoption, Command, Entry, Hold, Placing, Resizing};
 use crate::effects::{Change, Changes};
 use crate::planted::{self, Bug};
-use crate::state::{DecisionId, HostEntry, State, VmEntry};
+use crate::state::{DecisionId, Health, HostEntry, State, VmEntry};
 use cluster::{
     Amounts, Generation, Host, HostIx, HostState, Name, Revision, Strategy, VmIx, VmKey,
 };
@@ -76,6 +76,7 @@ impl Step<'_> {
                 Ok(())
             }
             Command::Tick => Ok(()),
+            Command::SetHostHealth { host, health } => self.set_host_health(host, *health),
         }
     }
 
@@ -94,6 +95,7 @@ impl Step<'_> {
                 let entry = HostEntry {
                     host: Arc::new(host),
                     generation: Generation(1),
+                    health: Health::Healthy,
                     allocated: Amounts::zero(),
                     vms: Vec::new(),
                 };
@@ -110,6 +112,13 @@ impl Step<'_> {
         let entry = self.host_mut(ix)?;
         entry.host = Arc::new(Host { state, ..entry.host.as_ref().clone() });
         entry.generation = entry.generation.next();
+        self.changes.push(Change::HostPut(ix));
+        Ok(())
+    }
+
+    fn set_host_health(&mut self, host: &Name, health: Health) -> Result<(), Broken> {
+        let ix = self.host_row(host)?;
+        self.host_mut(ix)?.health = health;
         self.changes.push(Change::HostPut(ix));
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! A command says what happened, not what was asked: it names the host that was chosen. Applying
 //! one never searches, so that recovery costs arithmetic and a replayed state cannot differ.
 
+use crate::state::Health;
 use cluster::{Amounts, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey};
 use policy::Policy;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,10 @@ pub enum Command {
     InstallPolicy(Policy),
     /// Moves the state's time forward and does nothing else.
     Tick,
+    SetHostHealth {
+        host: Name,
+        health: Health,
+    },
 }
 
 /// A request to place one VM, and what came of it.

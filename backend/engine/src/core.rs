@@ -29,8 +29,9 @@ impl Core {
             state: State::new(),
         };
         for (ix, entry) in state.hosts() {
-            core.problem.put_host(ix, &entry.host);
-            core.ledger.put_host(ix, &entry.host);
+            let host = entry.effective_host();
+            core.problem.put_host(ix, &host);
+            core.ledger.put_host(ix, &host);
         }
         for (_, entry) in state.vms() {
             core.problem.add_vm(entry.host, &entry.vm, &entry.committed);
@@ -88,8 +89,9 @@ impl Core {
 
     fn put_host(&mut self, ix: HostIx) {
         if let Some(entry) = self.state.host(ix) {
-            self.problem.put_host(ix, &entry.host);
-            self.ledger.put_host(ix, &entry.host);
+            let host = entry.effective_host();
+            self.problem.put_host(ix, &host);
+            self.ledger.put_host(ix, &host);
         }
     }
 }

@@ -75,6 +75,7 @@ impl Canon {
                 self.number(ix.0.into());
                 if let Some(entry) = state.host(*ix) {
                     self.number(entry.generation.0);
+                    self.tag(entry.health as u8);
                     self.raw(&postcard::to_stdvec(entry.host.as_ref()).unwrap_or_default());
                 }
             }

@@ -28,6 +28,7 @@ mod drift;
 mod effects;
 mod engine;
 mod frozen;
+mod health;
 mod history;
 mod plan;
 pub mod planted;
@@ -46,11 +47,12 @@ pub use drift::{Drift, Observed, drift};
 pub use effects::{Change, Changes};
 pub use engine::{Committed, Engine, Options};
 pub use frozen::Frozen;
+pub use health::Monitor;
 pub use history::{History, Replay};
 pub use recover::{OpenError, check_sums};
 pub use request::{
     Call, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply, Request,
 };
 pub use snapshots::{Encoded, Freeze};
-pub use state::{DecisionId, HostEntry, State, VmEntry};
+pub use state::{DecisionId, Health, HostEntry, State, VmEntry};
 pub use writer::{Answer, Clock, Listener, Writer};

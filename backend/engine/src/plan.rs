@@ -7,7 +7,7 @@ use crate::command::{Adoption, Command, Placing, Resizing};
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
-use crate::state::{DecisionId, HostEntry, VmEntry};
+use crate::state::{DecisionId, Health, HostEntry, VmEntry};
 use cluster::{
     Amounts, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Reason, Vm, VmKey,
 };
@@ -86,6 +86,7 @@ impl Core {
                 self.plan_policy(policy, *if_revision)
             }
             Request::Tick => self.plan_tick(time_ms),
+            Request::SetHostHealth { host, health } => self.plan_health(host, *health),
         }
     }
 
@@ -154,6 +155,15 @@ impl Core {
         }
         let outcome = Outcome::Host { generation: entry.generation.next(), created: false };
         Plan::change(Command::SetHostState { host: host.clone(), state }, outcome)
+    }
+
+    fn plan_health(&self, host: &Name, health: Health) -> Result<Plan, Refusal> {
+        let (_, entry) = self.known_host(host)?;
+        let outcome = Outcome::Host { generation: entry.generation, created: false };
+        if entry.health == health {
+            return Plan::nothing(outcome);
+        }
+        Plan::change(Command::SetHostHealth { host: host.clone(), health }, outcome)
     }
 
     fn plan_place(&mut self, request: &PlaceRequest, time_ms: u64) -> Result<Plan, Refusal> {

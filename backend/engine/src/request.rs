@@ -1,7 +1,7 @@
 //! What callers ask of the engine, and what they are told.
 
 use crate::command::Hold;
-use crate::state::DecisionId;
+use crate::state::{DecisionId, Health};
 use cluster::{
     Amounts, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
 };
@@ -98,6 +98,11 @@ pub enum Request {
     },
     /// Lets the state's time catch up and ends what is over.
     Tick,
+    /// What the heartbeat monitor found.
+    SetHostHealth {
+        host: Name,
+        health: Health,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@
 use crate::command::Hold;
 use crate::slots::{Keyed, Slots};
 use cluster::{
-    Amounts, Dimensions, Generation, Host, HostIx, Name, Placed, Revision, Snapshot, Vm, VmIx,
-    VmKey,
+    Amounts, Dimensions, Generation, Host, HostIx, HostState, Name, Placed, Revision, Snapshot, Vm,
+    VmIx, VmKey,
 };
 use policy::Policy;
 use serde::{Deserialize, Serialize};
@@ -37,9 +37,42 @@ pub struct State {
 pub struct HostEntry {
     pub host: Arc<Host>,
     pub generation: Generation,
+    pub health: Health,
     pub allocated: Amounts,
     /// The VMs on this host, in order of their rows.
     pub vms: Vec<VmIx>,
+}
+
+/// What a host's heartbeats say, beside what its operator says (`Host::state`).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Health {
+    #[default]
+    Healthy,
+    /// Missed its deadline: takes no new VMs.
+    Suspect,
+    Down,
+}
+
+impl HostEntry {
+    /// The host's state for placing: its operator's word, unless its heartbeats are worse.
+    pub fn effective_state(&self) -> HostState {
+        match self.health {
+            Health::Healthy => self.host.state,
+            Health::Suspect => self.host.state.max(HostState::Cordoned),
+            Health::Down => HostState::Down,
+        }
+    }
+
+    /// The host as the solver and the verifier see it.
+    pub fn effective_host(&self) -> Arc<Host> {
+        let state = self.effective_state();
+        if state == self.host.state {
+            return Arc::clone(&self.host);
+        }
+        Arc::new(Host { state, ..self.host.as_ref().clone() })
+    }
 }
 
 /// A VM and where it is.
@@ -201,7 +234,7 @@ impl State {
         Snapshot {
             revision: self.revision,
             dimensions: self.dimensions.clone(),
-            hosts: self.hosts().map(|(_, entry)| Arc::clone(&entry.host)).collect(),
+            hosts: self.hosts().map(|(_, entry)| entry.effective_host()).collect(),
             placed: placed.collect(),
         }
     }

@@ -6,12 +6,13 @@
 
 use crate::core::Core;
 use crate::engine::{Committed, Engine};
+use crate::health::Monitor;
 use crate::history::History;
 use crate::request::{Call, Refusal, Reply, Request};
 use crate::snapshots::Encoded;
 use crate::state::State;
-use cluster::Revision;
-use parking_lot::RwLock;
+use cluster::{Name, Revision};
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{
@@ -26,6 +27,9 @@ const MAX_BYTES: usize = 1 << 20;
 const MAX_WORK_MS: u64 = 2;
 /// How often an idle writer lets time pass for reservations.
 const IDLE_TICK: Duration = Duration::from_millis(250);
+
+/// How often heartbeats are looked at.
+const JUDGE_EVERY_MS: u64 = 200;
 
 /// Milliseconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -42,6 +46,8 @@ pub struct Writer {
     queue: SyncSender<Job>,
     core: Arc<RwLock<Core>>,
     history: History,
+    monitor: Arc<Mutex<Monitor>>,
+    clock: Clock,
 }
 
 impl fmt::Debug for Writer {
@@ -76,9 +82,24 @@ impl Writer {
         listener: Listener,
     ) -> std::io::Result<(Self, JoinHandle<Engine<L>>)> {
         let (sender, receiver) = sync_channel(queue);
-        let writer = Self { queue: sender, core: engine.core(), history: engine.history().clone() };
-        let worker =
-            Worker { engine, queue: receiver, clock, listener, encoding: None, writing: false };
+        let monitor = Arc::new(Mutex::new(Monitor::default()));
+        let writer = Self {
+            queue: sender,
+            core: engine.core(),
+            history: engine.history().clone(),
+            monitor: Arc::clone(&monitor),
+            clock: Arc::clone(&clock),
+        };
+        let worker = Worker {
+            engine,
+            queue: receiver,
+            clock,
+            listener,
+            monitor,
+            judged_ms: 0,
+            encoding: None,
+            writing: false,
+        };
         let thread = std::thread::Builder::new().name("writer".into()).spawn(|| worker.run())?;
         Ok((writer, thread))
     }
@@ -114,6 +135,12 @@ impl Writer {
     /// what the listener has seen before an answer leaves.
     pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         read(self.core.read().state())
+    }
+
+    /// Notes a host's heartbeat. `false`: no such host. Nothing is logged unless its health turns.
+    pub fn heartbeat(&self, host: &Name) -> bool {
+        let now_ms = (self.clock)();
+        self.monitor.lock().beat(self.core.read().state(), host, now_ms)
     }
 
     pub fn revision(&self) -> Revision {
@@ -157,6 +184,8 @@ struct Worker<L> {
     queue: Receiver<Job>,
     clock: Clock,
     listener: Listener,
+    monitor: Arc<Mutex<Monitor>>,
+    judged_ms: u64,
     /// A snapshot being encoded on a thread of its own.
     encoding: Option<Receiver<Encoded>>,
     /// A snapshot being written alongside the commits.
@@ -244,6 +273,15 @@ impl<L: CommandLog> Worker<L> {
         let now_ms = (self.clock)();
         // A tick is refused only when the log has failed, and then the loop ends anyway.
         let _ = self.engine.propose(&Call::internal(Request::Tick), now_ms);
+        if now_ms.saturating_sub(self.judged_ms) >= JUDGE_EVERY_MS {
+            self.judged_ms = now_ms;
+            let verdicts = self.engine.read(|state| self.monitor.lock().judge(state, now_ms));
+            for (host, health) in verdicts {
+                // The host may have been removed since; then there is nothing to say about it.
+                let request = Request::SetHostHealth { host, health };
+                let _ = self.engine.propose(&Call::internal(request), now_ms);
+            }
+        }
     }
 
     /// Moves a snapshot one step further; never blocks on encoding or on more than one chunk.
