@@ -8,10 +8,12 @@
 #![allow(clippy::print_stdout)]
 
 use cluster::{
-    Affinity, AffinityKind, Amounts, Dim, Host, HostIx, Labels, Level, Name, Selector, SelectorOp,
-    Spread, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Vm, VmKey,
+    Affinity, AffinityKind, Amounts, Dim, Host, HostIx, Labels, Level, Name, Placed, Selector,
+    SelectorOp, Snapshot, Spread, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp,
+    Vm, VmKey,
 };
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 use verify::{Ledger, demand_on};
 
@@ -32,16 +34,15 @@ fn main() {
     }
     println!("{hosts} hosts, put_host {:.2} us each", micros(started) / hosts as f64);
 
+    let mut homes = vec![0; vms];
     let before = resident_kib();
-    let mut homes = Vec::with_capacity(vms);
-    for number in 0..vms {
-        let home = dice.below(hosts);
+    for (number, home) in homes.iter_mut().enumerate() {
+        *home = dice.below(hosts) as u32;
         let vm = resident(number);
-        ledger.add_vm(HostIx(home as u32), &vm, &vm.demand).expect("a new VM");
-        homes.push(home as u32);
+        ledger.add_vm(HostIx(*home), &vm, &vm.demand).expect("a new VM");
     }
     let grown = resident_kib().saturating_sub(before) * 1024;
-    println!("{vms} VMs, {} bytes each in the ledger", grown / vms.max(1) as u64 - 4);
+    println!("{vms} VMs, {} bytes each in the ledger", grown / vms.max(1) as u64);
 
     change("add and remove without rules", &mut ledger, &fleet, &mut dice, plain);
     change("add and remove in a group", &mut ledger, &fleet, &mut dice, |number| {
@@ -76,6 +77,26 @@ fn main() {
     time("check, anti-affinity", &ledger, &fleet, &kind(|vm| !vm.affinities.is_empty()));
     time("check, spread", &ledger, &fleet, &kind(|vm| !vm.spreads.is_empty()));
     time("check, random hosts", &ledger, &fleet, &anywhere);
+    drop(ledger);
+    rederive(&fleet, &homes);
+}
+
+/// The plain reading of the same fleet, for comparison.
+fn rederive(fleet: &[Host], homes: &[u32]) {
+    let placed = homes.iter().enumerate().map(|(number, home)| {
+        let vm = Arc::new(resident(number));
+        let (committed, host) = (vm.demand.clone(), fleet[*home as usize].id.clone());
+        Placed { vm, host, committed, over_capacity: false, held: false }
+    });
+    let hosts = fleet.iter().cloned().map(Arc::new).collect();
+    let snapshot = Snapshot { hosts, placed: placed.collect(), ..Snapshot::default() };
+    let started = Instant::now();
+    let report = verify::snapshot(&snapshot);
+    println!(
+        "full re-derivation: {:.0} ms, {} drifted",
+        micros(started) / 1000.0,
+        report.drift.len()
+    );
 }
 
 fn ask(ledger: &Ledger, fleet: &[Host], vm: &Vm, row: usize) -> bool {
@@ -162,12 +183,17 @@ fn plain(number: usize) -> Vm {
     Vm::new(VmKey::in_default_tenant(named("plain-", number)), Amounts::cpu_memory(100, 256))
 }
 
-/// A VM that is there already; half of them are in groups.
+/// A VM that is there already: half of them are in groups, and two in ten keep the others of
+/// their group off their host.
 fn resident(number: usize) -> Vm {
     let mut vm = plain(number);
     vm.key.id = named("resident-", number);
     if number % 2 == 1 {
-        vm.groups = vec![named("group-", number / 20)];
+        let group = named("group-", number / 20);
+        vm.groups = vec![group.clone()];
+        if number % 10 < 4 {
+            vm.affinities = vec![apart(group, Level::Host)];
+        }
     }
     vm
 }
@@ -187,22 +213,25 @@ fn newcomer(number: usize, vms: usize, dice: &mut Dice) -> Vm {
             effect: None,
         }];
     }
-    let strength = Strength::Required;
     match dice.below(10) {
         0 | 1 => {
             vm.groups = vec![group.clone()];
             let level = if dice.below(2) == 0 { Level::Host } else { Level::Rack };
-            let subject = Subject::Group(group);
-            vm.affinities = vec![Affinity { kind: AffinityKind::Apart, subject, level, strength }];
+            vm.affinities = vec![apart(group, level)];
         }
         2 | 3 => {
             let level = if dice.below(2) == 0 { Level::Rack } else { Level::Zone };
             vm.pool = (dice.below(2) == 0).then(|| named("pool-", dice.below(5)));
-            vm.spreads = vec![Spread { group, level, max_skew: 1, strength }];
+            vm.spreads = vec![Spread { group, level, max_skew: 1, strength: Strength::Required }];
         }
         _ => {}
     }
     vm
+}
+
+fn apart(group: Name, level: Level) -> Affinity {
+    let (kind, strength) = (AffinityKind::Apart, Strength::Required);
+    Affinity { kind, subject: Subject::Group(group), level, strength }
 }
 
 fn named(prefix: &str, number: usize) -> Name {

@@ -83,7 +83,8 @@ impl Run {
     /// A new host, or a new description of one that is there.
     fn put_host(&mut self) {
         let ix = HostIx(self.dice.below(8) as u32);
-        let host = self.dice.host(name(&format!("h{}", ix.0)));
+        let id = name(&format!("h{}", ix.0));
+        let host = if self.open() { self.dice.open_host(id) } else { self.dice.host(id) };
         self.ledger.put_host(ix, &host);
         self.hosts.insert(ix, host);
     }
@@ -200,7 +201,12 @@ impl Run {
 
     fn random_vm(&mut self) -> Vm {
         let id: Name = name(&format!("vm{}", self.dice.below(12)));
-        self.dice.vm(id)
+        if self.open() { self.dice.spread_vm(id) } else { self.dice.vm(id) }
+    }
+
+    /// Half of the clusters are open ones, where little but the neighbours decides.
+    fn open(&self) -> bool {
+        self.seed % 2 == 1
     }
 }
 

@@ -193,6 +193,28 @@ impl Dice {
         if self.once_in(4) { Strength::Preferred(10) } else { Strength::Required }
     }
 
+    /// A roomy host that is much like others, so that VMs gather and spreads are close calls.
+    pub(crate) fn open_host(&mut self, id: Name) -> Host {
+        let mut host = Host::new(id, Amounts::cpu_memory(20, 20));
+        self.locate(&mut host);
+        host.labels = Labels::from_iter([(name("k0"), self.named("v", 3))]);
+        host
+    }
+
+    /// A small VM whose rules are about other VMs and single hosts.
+    pub(crate) fn spread_vm(&mut self, id: Name) -> Vm {
+        let key = VmKey { tenant: name("tenant0"), id };
+        let mut vm = Vm::new(key, Amounts::cpu_memory(1, 1));
+        vm.groups = vec![self.named("group", 2)];
+        vm.excluded_hosts = self.few(5, |dice| dice.named("h", 8));
+        if self.once_in(4) {
+            vm.affinities = vec![self.affinity()];
+        }
+        let level = if self.once_in(3) { Level::Label(name("k0")) } else { self.level() };
+        vm.spreads = vec![Spread { group: self.named("group", 2), level, ..self.spread() }];
+        vm
+    }
+
     pub(crate) fn labels(&mut self) -> Labels {
         self.few(3, |dice| (dice.named("k", 3), dice.named("v", 2))).into_iter().collect()
     }
