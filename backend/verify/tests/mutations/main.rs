@@ -115,11 +115,6 @@ mutations! {
             vm.affinities = vec![apart(Subject::Vm(name("new")), Level::Rack)];
             s.put(vm, "a2");
         }),
-        "a member stands with one who must be apart from it" => standing(|s| {
-            let mut vm = small_vm("shy");
-            vm.affinities = vec![apart(Subject::Group(name("noisy")), Level::Host)];
-            s.put(vm, "b");
-        }).into_iter().filter(|found| kind_of(found) == "Repelled").collect(),
     }
     Spread {
         "the domain holds more than others" => rule(|s| {
@@ -410,6 +405,17 @@ fn what_happens_after_placement_is_drift_and_no_violation() {
         s.host_mut("a").labels.insert(name("cage"), name("1"));
     });
     drift("WrongCommitted", |s| s.host_mut("a").benchmark_permille = 2_000);
+}
+
+#[test]
+fn a_pair_that_must_be_apart_is_reported_from_both_sides() {
+    let found = standing(|s| {
+        let mut vm = small_vm("shy");
+        vm.affinities = vec![apart(Subject::Group(name("noisy")), Level::Host)];
+        s.put(vm, "b");
+    });
+    let kinds: Vec<&str> = found.iter().map(kind_of).collect();
+    assert_eq!(kinds, ["Repelled", "AntiAffinity"], "{found:?}");
 }
 
 #[test]
