@@ -6,8 +6,8 @@ use crate::reading::demand_on;
 use crate::world::{Case, World};
 use crate::{Checked, Report, Violation, ViolationKind, Violations};
 use cluster::{
-    Amounts, CpuUnit, Decision, Dim, Host, Name, Placed, Reason, Revision, Snapshot, Strategy,
-    Verdict, Vm, VmKey,
+    Amounts, CpuUnit, Decision, Dim, Host, Level, Name, Placed, Reason, Revision, Snapshot,
+    Strategy, Verdict, Vm, VmKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -109,10 +109,17 @@ fn standing(world: &World<'_>, placed: &Placed, report: &mut Report) {
     }
 }
 
-/// Rules that no order of placements and removals can leave broken.
+/// Rules that no order of placements and removals can leave broken. Labels are what operators
+/// change every day, so a level that is a label binds at placement only.
 fn binds_always(kind: &ViolationKind) -> bool {
     use ViolationKind as K;
-    matches!(kind, K::ExcludedHost | K::AntiAffinity { .. } | K::Repelled { .. })
+    match kind {
+        K::ExcludedHost => true,
+        K::AntiAffinity { level, .. } | K::Repelled { level, .. } => {
+            !matches!(level, Level::Label(_))
+        }
+        _ => false,
+    }
 }
 
 /// Hosts that promise more than they have, apart from what adopted VMs explain.
@@ -164,6 +171,7 @@ fn decided(
         }
         let sum: i128 = breakdown.0.iter().map(|part| i128::from(*part)).sum();
         if sum != i128::from(*score) {
+            let sum = sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             let kind = ViolationKind::ScoreSum { score: *score, sum };
             found.push(about(&vm.key, host, kind));
         }
