@@ -136,7 +136,10 @@ impl Run {
         let over_capacity =
             violations.iter().any(|found| matches!(found.kind, ViolationKind::Capacity { .. }));
         let (vm, host, held) = (Arc::new(vm), host.id, self.dice.once_in(4));
-        self.placed.push((ix, Placed { vm, host, committed, over_capacity, held }));
+        self.placed.push((
+            ix,
+            Placed { vm, host, committed, over_capacity, adopted: over_capacity, held },
+        ));
     }
 
     fn remove_vm(&mut self) {

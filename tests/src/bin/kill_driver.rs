@@ -10,6 +10,7 @@ use engine::{
 };
 use std::error::Error;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::EmbeddedLog;
@@ -23,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let data_dir = arguments.next().ok_or("usage: kill-driver DATA_DIR ROUND")?;
     let round: u64 = arguments.next().ok_or("usage: kill-driver DATA_DIR ROUND")?.parse()?;
-    let log = EmbeddedLog::open(&data_dir, store::Options::default())?;
+    let log =
+        EmbeddedLog::open(Path::new(&data_dir).join(store::LOG_FILE), store::Options::default())?;
     let options = Options { snapshot_every: 300, retain: u64::MAX };
     let engine = Engine::open(log, options)?;
     let clock = Arc::new(|| {
@@ -63,7 +65,8 @@ fn run(writer: &Writer, round: u64, client: u64) -> Result<(), Box<dyn Error>> {
             }
             3 if !live.is_empty() => {
                 let vm: VmKey = live[operation as usize % live.len()].clone();
-                let demand = Amounts::cpu_memory(100 + operation % 7, 64);
+                // Another size each time: a resize that changes nothing leaves no record.
+                let demand = Amounts::cpu_memory(200 + operation, 64);
                 Request::Resize { vm, demand, if_generation: None }
             }
             kind => {

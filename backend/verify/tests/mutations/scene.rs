@@ -165,6 +165,13 @@ fn picky_vm() -> Vm {
 fn put<'a>(snapshot: &'a mut Snapshot, vm: Vm, host: &str) -> &'a mut Placed {
     let committed = vm.demand.clone();
     let (vm, host) = (Arc::new(vm), name(host));
-    snapshot.placed.push(Placed { vm, host, committed, over_capacity: false, held: false });
+    snapshot.placed.push(Placed {
+        vm,
+        host,
+        committed,
+        over_capacity: false,
+        adopted: false,
+        held: false,
+    });
     snapshot.placed.last_mut().expect("just added")
 }
