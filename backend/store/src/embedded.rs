@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use redb::{Database, ReadableTable, ReadableTableMetadata};
 
 use crate::chain::{self, RecordHashes};
 use crate::error::{Flaw, LogError, this_version};
@@ -24,8 +24,8 @@ use files::Files;
 use reader::EmbeddedReader;
 use reserve::Reserve;
 use tables::{
-    FORMAT, HEAD, IDEMPOTENCY, IDEMPOTENCY_TIME, LOG, META, PIECES, SNAPSHOTS, StoredReply, WRITER,
-    failed, from_bytes, guarded, to_bytes,
+    FORMAT, Guarded, HEAD, IDEMPOTENCY, IDEMPOTENCY_TIME, LOG, META, PIECES, SNAPSHOTS,
+    StoredReply, WRITER, failed, from_bytes, guarded, to_bytes,
 };
 
 /// Records that one commit may delete; more than a full batch adds, so that cutting gets ahead.
@@ -62,7 +62,7 @@ impl Default for Options {
 /// A [`CommandLog`] in one redb file.
 #[derive(Debug)]
 pub struct EmbeddedLog {
-    db: Arc<Database>,
+    db: Arc<Guarded>,
     options: Options,
     head: Head,
     poison: Option<String>,
@@ -126,7 +126,7 @@ impl EmbeddedLog {
 
     fn load(db: Database, options: Options) -> Result<EmbeddedLog, LogError> {
         let mut log = EmbeddedLog {
-            db: Arc::new(db),
+            db: Arc::new(Guarded::new(db)),
             options,
             head: Head::EMPTY,
             poison: None,
@@ -138,7 +138,7 @@ impl EmbeddedLog {
             reserve: None,
             files: None,
         };
-        let read = log.db.begin_read().map_err(|e| failed(OPEN, e.into()))?;
+        let read = log.db.begin_read().map_err(|e| failed(OPEN, e))?;
         let meta = match read.open_table(META) {
             Ok(meta) => meta,
             Err(redb::TableError::TableDoesNotExist(_)) => {
@@ -169,8 +169,7 @@ impl EmbeddedLog {
     fn create(&self) -> Result<(), LogError> {
         let during = "creating the log";
         let write = || -> Result<(), redb::Error> {
-            let mut tx = self.db.begin_write()?;
-            tx.set_durability(Durability::Immediate)?;
+            let tx = self.db.begin_write()?;
             tx.open_table(LOG)?;
             tx.open_table(SNAPSHOTS)?;
             tx.open_table(PIECES)?;
@@ -272,8 +271,7 @@ impl EmbeddedLog {
         done: Option<&Finished>,
     ) -> Result<Written, LogError> {
         let write = || -> Result<Written, redb::Error> {
-            let mut tx = self.db.begin_write()?;
-            tx.set_durability(Durability::Immediate)?;
+            let tx = self.db.begin_write()?;
             let mut written =
                 Written { oldest_stored: self.oldest_stored, pieces: 0, dropped_is_empty: false };
             if !batch.is_empty() || self.oldest_stored < framed.head.first {
