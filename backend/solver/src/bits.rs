@@ -130,6 +130,10 @@ impl Mask {
         words.iter().fold(0, |sum: u32, word| sum.wrapping_add(word.count_ones()))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words[self.scope()].iter().all(|&word| word == 0)
+    }
+
     /// Removes one host; says how many were removed.
     pub(crate) fn remove(&mut self, host: HostIx) -> u32 {
         let Some(word) = self.words.get_mut(host.row() / LANES) else { return 0 };
