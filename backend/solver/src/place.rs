@@ -1,6 +1,6 @@
 //! Chooses a host for one VM.
 
-use crate::bits::{LANES, at_least, ones, sum_at_least};
+use crate::bits::{LANES, any_at_least, at_least, ones, sum_at_least};
 use crate::constraints::{self, Masks};
 use crate::problem::Problem;
 use crate::request::Request;
@@ -162,6 +162,7 @@ fn by_score(
         }
         let standings = &standings[block];
         lanes &= match wishes.get(block) {
+            None if !any_at_least(standings, least) => continue,
             None => at_least(standings, least),
             Some(wishes) => sum_at_least(standings, wishes, least),
         };
