@@ -30,9 +30,37 @@ pub(crate) struct Room {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     committed: u64,
+    /// 1000 / allocatable as a fraction of 2^62, rounded up; 0 where dividing is done instead.
+    inverse: u64,
     allocatable: u32,
     used_permille: u16,
 }
+
+impl Cell {
+    fn set_allocatable(&mut self, allocatable: u32) {
+        self.allocatable = allocatable;
+        // Below this the fraction would not fit.
+        self.inverse = if allocatable < 1024 {
+            0
+        } else {
+            ((1000 << SCALE) / u128::from(allocatable) + 1) as u64
+        };
+    }
+
+    /// Utilisation with this much committed, rounded down and never over 1000; 0 in a dimension
+    /// that the host does not have.
+    fn permille(&self, committed: u64) -> u16 {
+        if self.inverse == 0 || committed >= u64::from(self.allocatable) {
+            return used_permille(committed, self.allocatable);
+        }
+        // Exact: the fraction is too large by less than 2^-62, and committed, which is below
+        // 2^31, makes that less than 1 / allocatable, the least distance to the next integer.
+        ((u128::from(committed) * u128::from(self.inverse)) >> SCALE) as u16
+    }
+}
+
+/// Binary places of `Cell::inverse`.
+const SCALE: u32 = 62;
 
 /// One host's summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,7 +182,7 @@ impl Room {
         for ask in asks {
             let Some(cell) = cells.get(ask.dim.row()) else { continue };
             let committed = cell.committed.saturating_add(ask.taken_at(before.speed_permille));
-            let used = used_permille(committed, cell.allocatable);
+            let used = cell.permille(committed);
             highest = highest.max(used);
             sum += u32::from(used - cell.used_permille);
         }
@@ -202,7 +230,7 @@ impl Room {
         self.forget(ix.row());
         for dim in 0..self.dimensions {
             let allocatable = host.allocatable(Dim(dim as u8)).min(MAX_AMOUNT) as u32;
-            self.cells_mut(ix.row())[dim].allocatable = allocatable;
+            self.cells_mut(ix.row())[dim].set_allocatable(allocatable);
             self.total[dim] += u64::from(allocatable);
         }
         let speed = u32::try_from(host.speed_permille()).unwrap_or(u32::MAX);
@@ -238,7 +266,7 @@ impl Room {
         let speed = i64::from(self.hosts[row].speed_permille);
         for dim in changed {
             let cell = &mut self.cells[row * self.dimensions + dim];
-            cell.used_permille = used_permille(cell.committed, cell.allocatable);
+            cell.used_permille = cell.permille(cell.committed);
             let free = free(cell.allocatable, cell.committed);
             self.free[dim].set(row, free);
             if dim == Dim::CPU_MILLIS.row() {
@@ -319,10 +347,16 @@ impl Free {
 
     fn reach(&mut self, rows: usize) {
         self.lanes.resize(rows, NO_HOST);
-        self.low.resize(rows / LANES, NO_HOST);
+        self.low.resize(rows / LANES, i32::MAX);
         self.high.resize(rows / LANES, NO_HOST);
     }
 
+    /// Whether every host has at least `amount`.
+    pub(crate) fn all_have(&self, amount: i32) -> bool {
+        self.low.iter().fold(true, |all, &low| all & (low >= amount))
+    }
+
+    /// The least that any host of the block has.
     pub(crate) fn low(&self, block: usize) -> i32 {
         self.low[block]
     }
@@ -339,7 +373,9 @@ impl Free {
         let block = row / LANES;
         let old = std::mem::replace(&mut self.lanes[row], value);
         if old == self.low[block] || value < self.low[block] {
-            self.low[block] = self.block(block).iter().copied().min().unwrap_or(value);
+            let hosts = self.block(block).iter();
+            let hosts = hosts.map(|&free| if free == NO_HOST { i32::MAX } else { free });
+            self.low[block] = hosts.min().unwrap_or(i32::MAX);
         }
         if old == self.high[block] || value > self.high[block] {
             self.high[block] = self.block(block).iter().copied().max().unwrap_or(value);
@@ -367,4 +403,27 @@ fn used_permille(committed: u64, allocatable: u32) -> u16 {
 
 fn mean(sum: u32, dimensions: u8) -> i64 {
     if dimensions == 0 { 0 } else { i64::from(sum / u32::from(dimensions)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiplying_by_the_inverse_is_exact() {
+        let sizes = [1, 7, 1023, 1024, 1025, 3_000, 999_983, (1 << 31) - 1];
+        for allocatable in sizes {
+            let mut cell = Cell::default();
+            cell.set_allocatable(allocatable);
+            let check = |committed: u64| {
+                let expect = used_permille(committed, allocatable);
+                assert_eq!(cell.permille(committed), expect, "{committed} of {allocatable}");
+            };
+            // Around every point where the permille changes, rounding is closest to going wrong.
+            for permille in 0..=1001 {
+                let edge = (permille * u64::from(allocatable)).div_ceil(1000);
+                (edge.saturating_sub(1)..=edge + 1).for_each(check);
+            }
+        }
+    }
 }
