@@ -113,11 +113,12 @@ fn simulated() {
     appends("simulated, one record a commit", &mut log, 1, false, limit);
     appends("simulated, 256 records a commit", &mut log, BATCH, false, limit);
 
-    let disk = SimDisk::new(DiskOptions::default());
+    let mut disk = SimDisk::new(DiskOptions::default());
     let (start, mut cycles) = (Instant::now(), 0);
     while start.elapsed() < limit {
-        let disk =
-            if cycles % 10 == 0 { SimDisk::new(DiskOptions::default()) } else { disk.clone() };
+        if cycles % 10 == 0 {
+            disk = SimDisk::new(DiskOptions::default());
+        }
         let mut log = SimulatedLog::open(&disk, SimulatedOptions::default()).unwrap();
         log.append(&records(log.head().revision + 1, 3, true)).unwrap();
         disk.crash();
