@@ -79,9 +79,10 @@ fn embedded_scan(path: &std::path::Path) {
     // Not closing is what a killed process does.
     let copy = path.with_extension("killed");
     std::fs::copy(path, &copy).unwrap();
+    std::fs::File::open(&copy).unwrap().sync_all().unwrap();
     drop(log);
     timed("embedded, open after a kill", || {
-        drop(EmbeddedLog::open(&copy, Options::default()).unwrap());
+        drop(EmbeddedLog::open(&copy, Options { reserve_bytes: 0, ..Options::default() }).unwrap());
     });
 }
 
