@@ -133,7 +133,7 @@ fn a_changed_bit_of_an_embedded_log_is_refused_or_makes_no_difference() {
     let bytes = &image[0].1;
     let expected: Vec<Record> = (1..=LAST).map(script).collect();
     // redb leaves most of a new file unused; only the bytes that mean something are tried.
-    let used = (0..bytes.len()).filter(|at| bytes[*at] != 0).step_by(3);
+    let used = (0..bytes.len()).filter(|at| bytes[*at] != 0).step_by(17);
     let mut refused = 0;
     for (round, place) in used.enumerate() {
         restore(machine.disk(), &image);
@@ -146,7 +146,7 @@ fn a_changed_bit_of_an_embedded_log_is_refused_or_makes_no_difference() {
             Err(_) => refused += 1,
         }
     }
-    assert!(refused > 100, "{refused} were refused");
+    assert!(refused > 30, "{refused} were refused");
 }
 
 /// Damage that does not show at once, such as in the list of free pages, must not show later.

@@ -15,7 +15,7 @@ fn the_simulated_log_survives_a_power_cut_at_every_operation() {
 
 #[test]
 fn the_embedded_log_survives_a_power_cut_at_every_operation() {
-    power_cut_at_every_operation::<EmbeddedOnSimDisk>(3);
+    power_cut_at_every_operation::<EmbeddedOnSimDisk>(2);
 }
 
 #[test]
