@@ -1,0 +1,7 @@
+//! Bodies as callers send and see them.
+
+mod any_bytes;
+mod full;
+mod round_trip;
+mod schema;
+mod wrong_bodies;
