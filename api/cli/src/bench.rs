@@ -1,0 +1,67 @@
+//! `novaplace bench`: figures for this machine, the last line as JSON where asked.
+
+use benches::scale::{self, ScaleSpec};
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Decisions per second and memory on a large, nearly full fleet
+    Scale(Scale),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Scale {
+    #[arg(long, default_value_t = 10_000)]
+    hosts: usize,
+    #[arg(long, default_value_t = 100_000)]
+    vms: usize,
+    /// How long to measure, after the fleet is made
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one line of JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+impl Bench {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Bench::Scale(scale) => scale.run(),
+        }
+    }
+}
+
+impl Scale {
+    #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let Scale { hosts, vms, seconds, seed, json } = self;
+        let report = scale::run(&ScaleSpec { hosts, vms, seconds, seed })?;
+        if !json {
+            println!(
+                "{} hosts in {} racks and {} zones, {} VMs of {} shapes, {} {}.{} % full",
+                report.hosts,
+                report.racks,
+                report.zones,
+                report.vms,
+                report.vm_shapes,
+                report.fill_dimension,
+                report.fill_permille / 10,
+                report.fill_permille % 10,
+            );
+            for (rule, permille) in &report.mix_permille {
+                println!("  {:>3}.{} % of requests: {rule}", permille / 10, permille % 10);
+            }
+            println!(
+                "one decision: p50 {:.1} us, p99 {:.1} us ({} made, {} without room)",
+                report.place_p50_us, report.place_p99_us, report.decisions, report.rejected
+            );
+            println!("batches of {}: {:.0} decisions/s", report.batch_size, report.batch_per_s);
+            println!("resident memory: {} MiB", report.rss_mib);
+        }
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,167 @@
+//! Deciding where VMs go: the solver chooses, the verifier agrees, a `Placing` comes out.
+//!
+//! Nothing is changed here. What is decided becomes true when its command is applied.
+
+use crate::command::{Hold, Placing};
+use crate::core::Core;
+use crate::planted::{self, Bug};
+use crate::request::{PlaceRequest, Refusal};
+use cluster::{Alternative, Breakdown, Decision, HostIx, Verdict, Vm};
+use solver::{Choice, Chosen, How};
+
+impl Core {
+    /// Decides one request against the state as it is.
+    pub fn decide(&mut self, request: &PlaceRequest) -> Result<Placing, Refusal> {
+        let how = self.how(request);
+        let choice = match &request.pinned {
+            Some(host) => {
+                let ix = self.state.find_host(host).map(|(ix, _)| ix);
+                let ix = ix.ok_or_else(|| Refusal::UnknownHost(host.clone()))?;
+                self.only_host(ix, &request.vm)
+            }
+            None => solver::place(&mut self.problem, &mut self.scratch, &request.vm, &how),
+        };
+        if !(request.pinned.is_some() && planted::is(Bug::NoRevalidation)) {
+            self.verified(&request.vm, &choice)?;
+        }
+        Ok(self.placing(request, &how, choice))
+    }
+
+    /// Decides many requests together, each on the result of those before it. With `atomic`, one
+    /// that cannot be placed rejects them all.
+    ///
+    /// The requests share the first one's strategy.
+    pub fn decide_batch(
+        &mut self,
+        requests: &[PlaceRequest],
+        atomic: bool,
+    ) -> Result<Vec<Placing>, Refusal> {
+        let Some(first) = requests.first() else { return Ok(Vec::new()) };
+        let how = self.how(first);
+        let vms: Vec<&Vm> = requests.iter().map(|request| request.vm.as_ref()).collect();
+        let choices = solver::place_batch(&mut self.problem, &mut self.scratch, &vms, &how, atomic);
+        let order = solver::batch_order(&self.problem, &vms, how.strategy);
+        self.verified_together(&vms, &choices, &order)?;
+        let placings = requests.iter().zip(choices);
+        Ok(placings.map(|(request, choice)| self.placing(request, &how, choice)).collect())
+    }
+
+    fn how(&self, request: &PlaceRequest) -> How {
+        let policy = self.state.policy();
+        How {
+            weights: policy.weights,
+            strategy: request.strategy.unwrap_or(policy.strategy),
+            round_robin_after: self.state.round_robin_after,
+        }
+    }
+
+    fn only_host(&mut self, ix: HostIx, vm: &Vm) -> Choice {
+        let mut choice = Choice { considered: 1, ..Choice::default() };
+        let feasible = if planted::is(Bug::NoRevalidation) {
+            Ok(vm.demand.clone())
+        } else {
+            solver::feasible(&mut self.problem, vm, ix)
+        };
+        match feasible {
+            Ok(committed) => {
+                let breakdown = Breakdown::default();
+                choice.host = Some(Chosen { host: ix, score: 0, breakdown, committed });
+            }
+            Err(reason) => choice.rejections.add(reason, 1),
+        }
+        choice
+    }
+
+    /// Asks the ledger about the chosen host.
+    fn verified(&self, vm: &Vm, choice: &Choice) -> Result<(), Refusal> {
+        let Some(chosen) = &choice.host else { return Ok(()) };
+        let Some(entry) = self.state.host(chosen.host) else {
+            return Err(Refusal::Unverified(format!("host row {} is empty", chosen.host.0)));
+        };
+        let violations = self.ledger.check(vm, chosen.host, &entry.host.id, &chosen.committed);
+        match violations.first() {
+            None => Ok(()),
+            Some(violation) => Err(Refusal::Unverified(violation.to_string())),
+        }
+    }
+
+    /// Asks the ledger about each choice with those before it in place, and leaves it as it was.
+    fn verified_together(
+        &mut self,
+        vms: &[&Vm],
+        choices: &[Choice],
+        order: &[usize],
+    ) -> Result<(), Refusal> {
+        let mut added: Vec<(&Vm, &Chosen)> = Vec::with_capacity(vms.len());
+        let mut outcome = Ok(());
+        for &position in order {
+            let (Some(vm), Some(choice)) = (vms.get(position), choices.get(position)) else {
+                continue;
+            };
+            outcome = self.verified(vm, choice);
+            if outcome.is_err() {
+                break;
+            }
+            if let Some(chosen) = &choice.host {
+                outcome = self
+                    .ledger
+                    .add_vm(chosen.host, vm, &chosen.committed)
+                    .map_err(|error| Refusal::Unverified(error.to_string()));
+                if outcome.is_err() {
+                    break;
+                }
+                added.push((vm, chosen));
+            }
+        }
+        for (vm, chosen) in added.into_iter().rev() {
+            self.ledger
+                .remove_vm(chosen.host, vm, &chosen.committed)
+                .map_err(|error| Refusal::Unverified(error.to_string()))?;
+        }
+        outcome
+    }
+
+    fn placing(&self, request: &PlaceRequest, how: &How, choice: Choice) -> Placing {
+        let (verdict, committed) = match choice.host {
+            Some(Chosen { host, score, breakdown, committed }) => match self.state.host(host) {
+                Some(entry) => {
+                    let (host, incarnation) = (entry.host.id.clone(), entry.host.incarnation);
+                    (Verdict::Placed { host, incarnation, score, breakdown }, committed)
+                }
+                None => (Verdict::Rejected, Default::default()),
+            },
+            None => (Verdict::Rejected, Default::default()),
+        };
+        let alternatives = choice.alternatives.iter().filter_map(|(host, score)| {
+            let entry = self.state.host(*host)?;
+            Some(Alternative { host: entry.host.id.clone(), score: *score })
+        });
+        Placing {
+            strategy: request.strategy,
+            pinned: request.pinned.clone(),
+            hold: None,
+            request_hash: request.fingerprint(),
+            committed,
+            decision: Decision {
+                vm: request.vm.key.clone(),
+                verdict,
+                strategy: how.strategy,
+                alternatives: alternatives.collect(),
+                rejections: choice.rejections,
+                hosts_considered: choice.considered,
+                based_on: self.state.revision(),
+                policy_revision: self.state.policy().revision,
+                demand_revision: 0,
+            },
+            vm: request.vm.clone(),
+        }
+    }
+
+    /// The reservation that a placed request asks for, numbered `ahead` of the next free one.
+    pub(crate) fn hold(&self, ttl_ms: Option<u64>, ahead: u64, time_ms: u64) -> Option<Hold> {
+        Some(Hold {
+            reservation: self.state.next_reservation.saturating_add(ahead),
+            expires_ms: time_ms.saturating_add(ttl_ms?),
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! The engine: requests in, answers out, with the log in between.
+//!
+//! `propose` works a request out, applies it and queues its record; `commit` makes everything
+//! queued durable. No answer may leave before the `commit` after it has returned. Synchronous and
+//! single-threaded: `Writer` puts it on a thread, the simulator drives it directly.
+
+use crate::apply::Broken;
+use crate::command::{Command, Entry};
+use crate::core::Core;
+use crate::history::History;
+use crate::planted::{self, Bug};
+use crate::recover::{self, OpenError};
+use crate::request::{
+    Call, IdempotencyKey, Outcome, Placement, Refusal, Reply, Request, fingerprint,
+};
+use crate::state::State;
+use cluster::Revision;
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use store::{CommandLog, IdempotencyEntry, LogError, Record};
+
+/// How the engine keeps its history.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// A snapshot is due after this many commands; 0 never takes one.
+    pub snapshot_every: u64,
+    /// Commands of history that are kept although snapshots no longer need them.
+    pub retain: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { snapshot_every: 100_000, retain: 1_000_000 }
+    }
+}
+
+#[derive(Debug)]
+pub struct Engine<L> {
+    pub(crate) core: Arc<RwLock<Core>>,
+    pub(crate) log: L,
+    pub(crate) options: Options,
+    pub(crate) snapshot_revision: Revision,
+    history: History,
+    pending: Vec<Record>,
+    pending_bytes: usize,
+    entries: Vec<(Revision, Arc<Entry>)>,
+    /// Replies under an idempotency key that the log does not have yet.
+    in_flight: FxHashMap<IdempotencyKey, ([u8; 16], Reply)>,
+    failure: Option<String>,
+}
+
+/// What a commit made durable, in order.
+pub type Committed = Vec<(Revision, Arc<Entry>)>;
+
+impl<L: CommandLog> Engine<L> {
+    /// Recovers the state from `log`: verified record by record, refusing what does not verify.
+    pub fn open(log: L, options: Options) -> Result<Self, OpenError> {
+        let history = History::new(log.reader());
+        let recovered = recover::recover(&history, &log.head())?;
+        let core = Core::new(recovered.state)?;
+        Ok(Self {
+            core: Arc::new(RwLock::new(core)),
+            log,
+            options,
+            snapshot_revision: recovered.snapshot,
+            history,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            entries: Vec::new(),
+            in_flight: FxHashMap::default(),
+            failure: None,
+        })
+    }
+
+    /// The living state, for readers. What they see may not be durable yet: an answer made from
+    /// it may leave only when its revision is committed.
+    pub fn core(&self) -> Arc<RwLock<Core>> {
+        Arc::clone(&self.core)
+    }
+
+    /// Reads `state` under the lock.
+    pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(self.core.read().state())
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub fn log(&self) -> &L {
+        &self.log
+    }
+
+    /// Gives the log back, as a crash would leave it: whatever was not committed is gone.
+    pub fn into_log(self) -> L {
+        self.log
+    }
+
+    /// Why the engine takes nothing more, if so.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Records that wait for `commit`, and their bytes.
+    pub fn pending(&self) -> (usize, usize) {
+        (self.pending.len(), self.pending_bytes)
+    }
+
+    /// Works out a request, applies it and queues its record. The reply is a promise: it becomes
+    /// an answer when `commit` has returned.
+    pub fn propose(&mut self, call: &Call, now_ms: u64) -> Result<Reply, Refusal> {
+        if self.failure.is_some() {
+            return Err(Refusal::OutcomeUnknown);
+        }
+        if let Some(reply) = self.answered_before(call)? {
+            return Ok(reply);
+        }
+        let core = Arc::clone(&self.core);
+        let mut core = core.write();
+        if planted::is(Bug::ExpiryByWallClock) {
+            core.expire_without_a_record(now_ms);
+        }
+        let time_ms = core.state().time_at(now_ms);
+        let plan = core.plan(&call.request, time_ms)?;
+        let Some(command) = plan.command else {
+            let outcome = self.recalled(plan.outcome);
+            return Ok(Reply { revision: core.state().revision(), outcome });
+        };
+        let entry = Entry { ts_ms: time_ms, actor: call.actor.clone(), command };
+        core.apply(&entry).map_err(|broken| self.broken(broken))?;
+        let reply = Reply { revision: core.state().revision(), outcome: plan.outcome };
+        self.queue(call, core.state(), entry, &reply);
+        Ok(reply)
+    }
+
+    /// What `propose` would answer, without doing it.
+    pub fn preview(&mut self, request: &Request, now_ms: u64) -> Result<Reply, Refusal> {
+        let core = Arc::clone(&self.core);
+        let mut core = core.write();
+        let time_ms = core.state().time_at(now_ms);
+        let plan = core.plan(request, time_ms)?;
+        let outcome = self.recalled(plan.outcome);
+        Ok(Reply { revision: core.state().revision(), outcome })
+    }
+
+    /// Makes everything proposed so far durable. After an error nobody knows what the disk has:
+    /// the engine takes nothing more, and the process must restart and recover.
+    pub fn commit(&mut self) -> Result<Committed, Refusal> {
+        if self.failure.is_some() {
+            return Err(Refusal::OutcomeUnknown);
+        }
+        if !self.pending.is_empty() {
+            if let Err(error) = self.log.append(&self.pending) {
+                return Err(self.log_failed(&error));
+            }
+            self.pending.clear();
+            self.pending_bytes = 0;
+            self.in_flight.clear();
+        }
+        Ok(std::mem::take(&mut self.entries))
+    }
+
+    pub(crate) fn log_failed(&mut self, error: &LogError) -> Refusal {
+        self.failure = Some(error.to_string());
+        Refusal::OutcomeUnknown
+    }
+
+    fn broken(&mut self, broken: Broken) -> Refusal {
+        self.failure = Some(broken.to_string());
+        Refusal::OutcomeUnknown
+    }
+
+    fn queue(&mut self, call: &Call, state: &State, entry: Entry, reply: &Reply) {
+        let idempotency = call.idempotency_key.as_ref().map(|key| {
+            let request_hash = fingerprint(&call.request);
+            self.in_flight.insert(key.clone(), (request_hash, reply.clone()));
+            IdempotencyEntry {
+                key: key.as_bytes().to_vec(),
+                request_hash,
+                ts_ms: entry.ts_ms,
+                reply: postcard::to_stdvec(reply).unwrap_or_default(),
+            }
+        });
+        let body = entry.encode();
+        self.pending_bytes = self.pending_bytes.saturating_add(body.len());
+        let (revision, state_hash) = (state.revision(), state.hash());
+        self.pending.push(Record { revision: revision.0, state_hash, body, idempotency });
+        self.entries.push((revision, Arc::new(entry)));
+    }
+
+    /// The stored reply to this idempotency key, if the request is the same.
+    fn answered_before(&mut self, call: &Call) -> Result<Option<Reply>, Refusal> {
+        let Some(key) = &call.idempotency_key else { return Ok(None) };
+        let known = match self.in_flight.get(key) {
+            Some(known) => Some(known.clone()),
+            None => match self.history.reply(key) {
+                Ok(known) => known,
+                Err(error) => return Err(self.log_failed(&error)),
+            },
+        };
+        match known {
+            None => Ok(None),
+            Some((hash, reply))
+                if hash == fingerprint(&call.request) || planted::is(Bug::IdempotencyByKeyOnly) =>
+            {
+                Ok(Some(reply))
+            }
+            Some(_) => Err(Refusal::IdempotencyConflict),
+        }
+    }
+
+    /// Fills in the decisions that repeated requests point at.
+    fn recalled(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Placement(placement) => Outcome::Placement(self.recall(placement)),
+            Outcome::Batch(placements) => {
+                Outcome::Batch(placements.into_iter().map(|it| self.recall(it)).collect())
+            }
+            other => other,
+        }
+    }
+
+    fn recall(&self, placement: Placement) -> Placement {
+        if !placement.repeated {
+            return placement;
+        }
+        let waiting = self.entries.iter().find(|(at, _)| *at == placement.id.revision);
+        let placing = match waiting {
+            Some((_, entry)) => entry.command.placing(placement.id.position).cloned(),
+            None => self.history.placing(placement.id).ok().flatten(),
+        };
+        match placing {
+            Some(placing) => Placement {
+                hold: placing.hold,
+                decision: Some(Arc::new(placing.decision)),
+                ..placement
+            },
+            None => placement,
+        }
+    }
+}
+
+impl Core {
+    /// The planted bug: capacity comes back because a clock says so, and the log knows nothing.
+    fn expire_without_a_record(&mut self, now_ms: u64) {
+        let reservations = self.state.due_reservations(now_ms, usize::MAX);
+        if reservations.is_empty() {
+            return;
+        }
+        let (revision, hash) = (self.state.revision, self.state.hash);
+        let actor = Call::internal(Request::Tick).actor;
+        let command = Command::Expire { reservations };
+        let entry = Entry { ts_ms: self.state.time_ms(), actor, command };
+        if self.apply(&entry).is_ok() {
+            self.state.revision = revision;
+            self.state.hash = hash;
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The only state that changes: commands, `apply`, group commit, recovery and replay.
+//!
+//! A request is worked out on the living state, checked by the verifier, applied, logged in a
+//! batch, and answered when the log has it. The engine reads no clock and knows no HTTP; callers
+//! pass the time, and the log is whatever implements `store::CommandLog`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod apply;
+mod check;
+mod command;
+mod core;
+mod decide;
+mod drift;
+mod effects;
+mod engine;
+mod frozen;
+mod health;
+mod history;
+mod plan;
+pub mod planted;
+mod recover;
+mod request;
+mod slots;
+mod snapshots;
+mod state;
+mod writer;
+
+pub use crate::core::Core;
+pub use apply::{Broken, apply};
+pub use check::{HOLD_TTL_MS, MAX_BATCH};
+pub use command::{Adoption, Command, Entry, Hold, Placing, Resizing};
+pub use drift::{Drift, Observed, drift};
+pub use effects::{Change, Changes};
+pub use engine::{Committed, Engine, Options};
+pub use frozen::Frozen;
+pub use health::Monitor;
+pub use history::{History, Replay};
+pub use recover::{OpenError, check_sums};
+pub use request::{
+    Call, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply, Request,
+};
+pub use snapshots::{Encoded, Freeze};
+pub use state::{DecisionId, Health, HostEntry, State, VmEntry};
+pub use writer::{Answer, Clock, Listener, Writer};

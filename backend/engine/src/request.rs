@@ -1,0 +1,217 @@
+//! What callers ask of the engine, and what they are told.
+
+use crate::command::Hold;
+use crate::state::{DecisionId, Health};
+use cluster::{
+    Amounts, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
+};
+use policy::{Policy, Weights};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A request with who makes it and, where given, the key that makes retrying it safe.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub actor: Name,
+    pub idempotency_key: Option<IdempotencyKey>,
+    pub request: Request,
+}
+
+impl Call {
+    /// A call by the service itself or by a test.
+    pub fn internal(request: Request) -> Self {
+        let actor = cluster::VmKey::in_default_tenant(system()).id;
+        Self { actor, idempotency_key: None, request }
+    }
+}
+
+fn system() -> Name {
+    #[expect(clippy::expect_used, reason = "a constant that is a valid name")]
+    Name::new("system").expect("a constant that is a valid name")
+}
+
+/// An `Idempotency-Key` within its tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IdempotencyKey(Vec<u8>);
+
+impl IdempotencyKey {
+    pub fn new(tenant: &Name, key: &str) -> Self {
+        // A name cannot contain the separator, so two tenants can never share a key.
+        Self([tenant.as_str().as_bytes(), b"\0", key.as_bytes()].concat())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    DeclareDimensions(Dimensions),
+    PutHost {
+        host: Box<Host>,
+        mode: PutMode,
+        if_generation: Option<Generation>,
+    },
+    SetHostState {
+        host: Name,
+        state: HostState,
+        if_generation: Option<Generation>,
+    },
+    /// Refused while VMs are on the host, unless `evict` says to drop them with it.
+    RemoveHost {
+        host: Name,
+        evict: bool,
+        if_generation: Option<Generation>,
+    },
+    Place(PlaceRequest),
+    PlaceBatch {
+        requests: Vec<PlaceRequest>,
+        atomic: bool,
+    },
+    Adopt {
+        vm: Arc<Vm>,
+        host: Name,
+    },
+    Resize {
+        vm: VmKey,
+        demand: Amounts,
+        if_generation: Option<Generation>,
+    },
+    RemoveVm {
+        vm: VmKey,
+        if_generation: Option<Generation>,
+    },
+    Confirm {
+        reservation: u64,
+    },
+    Release {
+        reservation: u64,
+    },
+    SetWeights {
+        weights: Weights,
+        if_revision: Option<u64>,
+    },
+    SetStrategy {
+        strategy: Strategy,
+        if_revision: Option<u64>,
+    },
+    /// Lets the state's time catch up and ends what is over.
+    Tick,
+    /// What the heartbeat monitor found.
+    SetHostHealth {
+        host: Name,
+        health: Health,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PutMode {
+    /// Refused when a different host has the id.
+    Create,
+    CreateOrReplace,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceRequest {
+    pub vm: Arc<Vm>,
+    /// `None`: as the policy says.
+    pub strategy: Option<Strategy>,
+    /// Makes it a reservation that ends unless it is confirmed in time.
+    pub hold_ttl_ms: Option<u64>,
+    /// Only this host will do. Every rule is checked all the same.
+    pub pinned: Option<Name>,
+}
+
+impl PlaceRequest {
+    pub fn new(vm: Vm) -> Self {
+        Self { vm: Arc::new(vm), strategy: None, hold_ttl_ms: None, pinned: None }
+    }
+
+    pub(crate) fn fingerprint(&self) -> [u8; 16] {
+        fingerprint(self)
+    }
+}
+
+/// 128 bits over the canonical encoding of a request: equal requests, equal fingerprints.
+pub(crate) fn fingerprint<T: Serialize>(request: &T) -> [u8; 16] {
+    let bytes = postcard::to_stdvec(request).unwrap_or_default();
+    let mut print = [0; 16];
+    blake3::Hasher::new().update(&bytes).finalize_xof().fill(&mut print);
+    print
+}
+
+/// The answer to a request that was carried out, or that changed nothing and said so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The cluster's revision after it.
+    pub revision: cluster::Revision,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    Dimensions(Dimensions),
+    Host { generation: Generation, created: bool },
+    HostRemoved { vms: u32 },
+    Placement(Placement),
+    Batch(Vec<Placement>),
+    Adopted { generation: Generation, over_capacity: bool, repeated: bool },
+    Resized { generation: Generation },
+    VmRemoved,
+    Confirmed { vm: VmKey },
+    Released { vm: Option<VmKey> },
+    Policy(Policy),
+    Ticked { expired: u32 },
+}
+
+/// What became of one request to place a VM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    pub id: DecisionId,
+    pub host: Option<Name>,
+    pub hold: Option<Hold>,
+    /// The full decision. Missing only for a repeated request whose decision is older than the
+    /// history that is kept.
+    pub decision: Option<Arc<Decision>>,
+    /// The VM was there already, from an equal request.
+    pub repeated: bool,
+}
+
+/// Why a request was not carried out. Everything here is something that the caller can act on,
+/// but for the last three, which are the service's own trouble.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("{field} {problem}")]
+    Invalid { field: String, problem: String },
+    #[error("host {0} is not known")]
+    UnknownHost(Name),
+    #[error("host {0} exists with other properties")]
+    HostExists(Name),
+    #[error("host {host} still has {vms} VMs; drain it, or remove it with its VMs")]
+    HostNotEmpty { host: Name, vms: u32 },
+    #[error("VM {0} is not known")]
+    UnknownVm(VmKey),
+    #[error("VM {vm} exists on host {host} from a different request")]
+    VmExists { vm: VmKey, host: Name },
+    #[error("generation {seen} is stale, the object is at {current}")]
+    Stale { seen: u64, current: u64 },
+    #[error("VM {vm} does not fit on host {host} at its new size: {reason}")]
+    DoesNotFit { vm: VmKey, host: Name, reason: String },
+    #[error("reservation {0} is not known: it was never made, or it is released")]
+    UnknownReservation(u64),
+    #[error("reservation {reservation} ended at {expires_ms} and can no longer be confirmed")]
+    ReservationExpired { reservation: u64, expires_ms: u64 },
+    #[error("the idempotency key was used before with a different body")]
+    IdempotencyConflict,
+    #[error("the queue is full; try again in {retry_after_ms} ms")]
+    Busy { retry_after_ms: u64 },
+    #[error("the deadline passed before the request was started")]
+    DeadlinePassed,
+    /// The solver's choice was refused by the verifier. Nothing was done.
+    #[error("the choice did not pass verification: {0}")]
+    Unverified(String),
+    /// The log failed: what was in flight may or may not have happened.
+    #[error("the log failed; whether the request was carried out is unknown until restart")]
+    OutcomeUnknown,
+}

@@ -1,0 +1,262 @@
+//! The state of the cluster: hosts, VMs, reservations and the policy in force.
+//!
+//! Holds what is true and answers questions about it. How it changes is in `apply`; how it is
+//! written down is in `frozen`.
+
+use crate::command::Hold;
+use crate::slots::{Keyed, Slots};
+use cluster::{
+    Amounts, Dimensions, Generation, Host, HostIx, HostState, Name, Placed, Revision, Snapshot, Vm,
+    VmIx, VmKey,
+};
+use policy::Policy;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) revision: Revision,
+    pub(crate) time_ms: u64,
+    pub(crate) hash: [u8; 32],
+    pub(crate) dimensions: Dimensions,
+    pub(crate) policy: Policy,
+    pub(crate) hosts: Slots<HostIx, HostEntry>,
+    pub(crate) vms: Slots<VmIx, VmEntry>,
+    /// Unconfirmed reservations: which VM each one holds capacity for.
+    pub(crate) holds: BTreeMap<u64, VmIx>,
+    /// The same reservations in the order in which they end.
+    pub(crate) expiries: BTreeSet<(u64, u64)>,
+    pub(crate) next_reservation: u64,
+    /// The host that round robin used last.
+    pub(crate) round_robin_after: Option<HostIx>,
+}
+
+/// A host and what is committed on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostEntry {
+    pub host: Arc<Host>,
+    pub generation: Generation,
+    pub health: Health,
+    pub allocated: Amounts,
+    /// The VMs on this host, in order of their rows.
+    pub vms: Vec<VmIx>,
+}
+
+/// What a host's heartbeats say, beside what its operator says (`Host::state`).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Health {
+    #[default]
+    Healthy,
+    /// Missed its deadline: takes no new VMs.
+    Suspect,
+    Down,
+}
+
+impl HostEntry {
+    /// The host's state for placing: its operator's word, unless its heartbeats are worse.
+    pub fn effective_state(&self) -> HostState {
+        match self.health {
+            Health::Healthy => self.host.state,
+            Health::Suspect => self.host.state.max(HostState::Cordoned),
+            Health::Down => HostState::Down,
+        }
+    }
+
+    /// The host as the solver and the verifier see it.
+    pub fn effective_host(&self) -> Arc<Host> {
+        let state = self.effective_state();
+        if state == self.host.state {
+            return Arc::clone(&self.host);
+        }
+        Arc::new(Host { state, ..self.host.as_ref().clone() })
+    }
+}
+
+/// A VM and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmEntry {
+    pub vm: Arc<Vm>,
+    pub host: HostIx,
+    pub committed: Amounts,
+    pub generation: Generation,
+    /// Adopted although it did not fit.
+    pub over_capacity: bool,
+    pub hold: Option<Hold>,
+    /// Where the decision that placed it stands in the log.
+    pub decided: DecisionId,
+    pub request_hash: [u8; 16],
+}
+
+/// A decision's place in the log: the command's revision and the position within its batch.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct DecisionId {
+    pub revision: Revision,
+    pub position: u32,
+}
+
+impl Keyed for HostEntry {
+    type Key = Name;
+    fn key(&self) -> &Name {
+        &self.host.id
+    }
+}
+
+impl Keyed for VmEntry {
+    type Key = VmKey;
+    fn key(&self) -> &VmKey {
+        &self.vm.key
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl State {
+    /// The state before any command.
+    pub fn new() -> Self {
+        Self {
+            revision: Revision(0),
+            time_ms: 0,
+            hash: [0; 32],
+            dimensions: Dimensions::default(),
+            policy: Policy::default(),
+            hosts: Slots::new(),
+            vms: Slots::new(),
+            holds: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            next_reservation: 1,
+            round_robin_after: None,
+        }
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The state's own time: never goes back, and never jumps.
+    pub fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+
+    /// Rolls over the effects of every command so far.
+    pub fn hash(&self) -> [u8; 32] {
+        self.hash
+    }
+
+    pub fn dimensions(&self) -> &Dimensions {
+        &self.dimensions
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub fn host_count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    pub fn vm_count(&self) -> usize {
+        self.vms.len()
+    }
+
+    pub fn hosts(&self) -> impl Iterator<Item = (HostIx, &HostEntry)> {
+        self.hosts.iter().map(|(ix, entry)| (ix, entry.as_ref()))
+    }
+
+    pub fn vms(&self) -> impl Iterator<Item = (VmIx, &VmEntry)> {
+        self.vms.iter().map(|(ix, entry)| (ix, entry.as_ref()))
+    }
+
+    pub fn find_host(&self, id: &Name) -> Option<(HostIx, &HostEntry)> {
+        let ix = self.hosts.find(id)?;
+        Some((ix, self.hosts.get(ix)?))
+    }
+
+    pub fn find_vm(&self, key: &VmKey) -> Option<(VmIx, &VmEntry)> {
+        let ix = self.vms.find(key)?;
+        Some((ix, self.vms.get(ix)?))
+    }
+
+    pub fn host(&self, ix: HostIx) -> Option<&HostEntry> {
+        self.hosts.get(ix).map(Arc::as_ref)
+    }
+
+    pub fn vm(&self, ix: VmIx) -> Option<&VmEntry> {
+        self.vms.get(ix).map(Arc::as_ref)
+    }
+
+    /// The VM that an unconfirmed reservation holds capacity for.
+    pub fn reservation(&self, reservation: u64) -> Option<(VmIx, &VmEntry)> {
+        let ix = *self.holds.get(&reservation)?;
+        Some((ix, self.vm(ix)?))
+    }
+
+    pub fn reservation_count(&self) -> usize {
+        self.holds.len()
+    }
+
+    /// Where the state's time will stand when a command comes in at `now_ms`: never back, and at
+    /// most 30 s ahead, so that a jump of the caller's clock cannot end every reservation at once.
+    pub fn time_at(&self, now_ms: u64) -> u64 {
+        const LONGEST_STEP_MS: u64 = 30_000;
+        if self.time_ms == 0 {
+            return now_ms;
+        }
+        now_ms.clamp(self.time_ms, self.time_ms.saturating_add(LONGEST_STEP_MS))
+    }
+
+    /// Reservations that are over at `time_ms`, oldest first, at most `limit`.
+    pub fn due_reservations(&self, time_ms: u64, limit: usize) -> Vec<u64> {
+        let due = self.expiries.iter().take_while(|(expires_ms, _)| *expires_ms <= time_ms);
+        due.take(limit).map(|(_, reservation)| *reservation).collect()
+    }
+
+    /// Everything that is placed, for verifiers and solver jobs. Copies pointers only.
+    pub fn snapshot(&self) -> Snapshot {
+        let placed = self.vms().filter_map(|(_, entry)| {
+            let host = self.host(entry.host)?;
+            Some(Placed {
+                vm: Arc::clone(&entry.vm),
+                host: host.host.id.clone(),
+                committed: entry.committed.clone(),
+                over_capacity: entry.over_capacity,
+                held: entry.hold.is_some(),
+            })
+        });
+        Snapshot {
+            revision: self.revision,
+            dimensions: self.dimensions.clone(),
+            hosts: self.hosts().map(|(_, entry)| entry.effective_host()).collect(),
+            placed: placed.collect(),
+        }
+    }
+}
+
+impl DecisionId {
+    /// Reads what `Display` writes: `d12`, or `d12-3` for the fourth decision of a batch.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('d')?;
+        let (revision, position) = match digits.split_once('-') {
+            Some((revision, position)) => (revision, position.parse().ok()?),
+            None => (digits, 0),
+        };
+        Some(Self { revision: Revision(revision.parse().ok()?), position })
+    }
+}
+
+impl std::fmt::Display for DecisionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.position {
+            0 => write!(f, "d{}", self.revision),
+            position => write!(f, "d{}-{position}", self.revision),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The writer: the engine on a thread of its own, behind a bounded queue.
+//!
+//! Natural group commit: whatever arrived while the last commit was on its way to the disk goes
+//! into the next one, up to 256 commands, 1 MiB or 2 ms of work. Answers leave after the commit
+//! that covers them. Time comes from the clock that the caller hands in.
+
+use crate::core::Core;
+use crate::engine::{Committed, Engine};
+use crate::health::Monitor;
+use crate::history::History;
+use crate::request::{Call, Refusal, Reply, Request};
+use crate::snapshots::Encoded;
+use crate::state::State;
+use cluster::{Name, Revision};
+use parking_lot::{Mutex, RwLock};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
+};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use store::CommandLog;
+
+const MAX_COMMANDS: usize = 256;
+const MAX_BYTES: usize = 1 << 20;
+const MAX_WORK_MS: u64 = 2;
+/// How often an idle writer lets time pass for reservations.
+const IDLE_TICK: Duration = Duration::from_millis(250);
+
+/// How often heartbeats are looked at.
+const JUDGE_EVERY_MS: u64 = 200;
+
+/// Milliseconds since the Unix epoch.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Receives the answer, on the writer's thread: hand it on and return.
+pub type Answer = Box<dyn FnOnce(Result<Reply, Refusal>) + Send>;
+
+/// Told about every commit, on the writer's thread, before the answers leave.
+pub type Listener = Box<dyn Fn(&Committed) + Send>;
+
+/// A handle to the running writer. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Writer {
+    queue: SyncSender<Job>,
+    core: Arc<RwLock<Core>>,
+    history: History,
+    monitor: Arc<Mutex<Monitor>>,
+    clock: Clock,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+enum Job {
+    Call {
+        call: Call,
+        deadline_ms: Option<u64>,
+        answer: Answer,
+    },
+    Preview {
+        request: Request,
+        answer: Answer,
+    },
+    /// Answers when everything queued before it is durable.
+    Flush {
+        answer: Answer,
+    },
+    Stop,
+}
+
+impl Writer {
+    /// Starts the thread. `queue` bounds how many calls may wait.
+    pub fn spawn<L: CommandLog + 'static>(
+        engine: Engine<L>,
+        queue: usize,
+        clock: Clock,
+        listener: Listener,
+    ) -> std::io::Result<(Self, JoinHandle<Engine<L>>)> {
+        let (sender, receiver) = sync_channel(queue);
+        let monitor = Arc::new(Mutex::new(Monitor::default()));
+        let writer = Self {
+            queue: sender,
+            core: engine.core(),
+            history: engine.history().clone(),
+            monitor: Arc::clone(&monitor),
+            clock: Arc::clone(&clock),
+        };
+        let worker = Worker {
+            engine,
+            queue: receiver,
+            clock,
+            listener,
+            monitor,
+            judged_ms: 0,
+            encoding: None,
+            writing: false,
+        };
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(|| worker.run())?;
+        Ok((writer, thread))
+    }
+
+    /// Queues a call; refuses at once when the queue is full. Work whose `deadline_ms` has passed
+    /// when its turn comes is not started.
+    pub fn submit(&self, call: Call, deadline_ms: Option<u64>, answer: Answer) {
+        self.send(Job::Call { call, deadline_ms, answer });
+    }
+
+    /// Asks what a request would do.
+    pub fn preview(&self, request: Request, answer: Answer) {
+        self.send(Job::Preview { request, answer });
+    }
+
+    /// Answers when everything that was proposed before is durable.
+    pub fn flush(&self, answer: Answer) {
+        self.send(Job::Flush { answer });
+    }
+
+    /// Submits a call and waits for its answer.
+    pub fn call(&self, call: Call) -> Result<Reply, Refusal> {
+        let (sender, receiver) = sync_channel(1);
+        let answer = Box::new(move |reply| {
+            // The receiver waits below; if its thread is gone there is nobody to tell.
+            let _ = sender.send(reply);
+        });
+        self.submit(call, None, answer);
+        receiver.recv().unwrap_or(Err(Refusal::OutcomeUnknown))
+    }
+
+    /// Reads the living state. What it shows may not be durable yet: compare the revision with
+    /// what the listener has seen before an answer leaves.
+    pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(self.core.read().state())
+    }
+
+    /// Notes a host's heartbeat. `false`: no such host. Nothing is logged unless its health turns.
+    pub fn heartbeat(&self, host: &Name) -> bool {
+        let now_ms = (self.clock)();
+        self.monitor.lock().beat(self.core.read().state(), host, now_ms)
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.read(State::revision)
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Lets the writer finish what is queued, take a snapshot and end.
+    pub fn stop(&self) {
+        // A full queue drains as long as the thread lives; a dead thread needs no stopping.
+        let _ = self.queue.send(Job::Stop);
+    }
+
+    fn send(&self, job: Job) {
+        match self.queue.try_send(job) {
+            Ok(()) => {}
+            Err(TrySendError::Full(job)) => {
+                job.answer(Err(Refusal::Busy { retry_after_ms: 100 }));
+            }
+            Err(TrySendError::Disconnected(job)) => job.answer(Err(Refusal::OutcomeUnknown)),
+        }
+    }
+}
+
+impl Job {
+    fn answer(self, reply: Result<Reply, Refusal>) {
+        match self {
+            Job::Call { answer, .. } | Job::Preview { answer, .. } | Job::Flush { answer } => {
+                answer(reply);
+            }
+            Job::Stop => {}
+        }
+    }
+}
+
+struct Worker<L> {
+    engine: Engine<L>,
+    queue: Receiver<Job>,
+    clock: Clock,
+    listener: Listener,
+    monitor: Arc<Mutex<Monitor>>,
+    judged_ms: u64,
+    /// A snapshot being encoded on a thread of its own.
+    encoding: Option<Receiver<Encoded>>,
+    /// A snapshot being written alongside the commits.
+    writing: bool,
+}
+
+impl<L: CommandLog> Worker<L> {
+    fn run(mut self) -> Engine<L> {
+        let mut answers = Vec::with_capacity(MAX_COMMANDS);
+        loop {
+            let mut stop = false;
+            let first = match self.queue.recv_timeout(IDLE_TICK) {
+                Ok(job) => Some(job),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(Job::Stop),
+            };
+            let idle = first.is_none();
+            self.tick();
+            let started_ms = (self.clock)();
+            let mut next = first;
+            while let Some(job) = next.take() {
+                if matches!(job, Job::Stop) {
+                    stop = true;
+                    break;
+                }
+                self.work(job, &mut answers);
+                let (commands, bytes) = self.engine.pending();
+                let worked_ms = (self.clock)().saturating_sub(started_ms);
+                if commands < MAX_COMMANDS && bytes < MAX_BYTES && worked_ms < MAX_WORK_MS {
+                    next = self.queue.try_recv().ok();
+                }
+            }
+            self.commit(&mut answers);
+            if stop || self.engine.failure().is_some() {
+                return self.end();
+            }
+            self.snapshot(idle);
+        }
+    }
+
+    fn work(&mut self, job: Job, answers: &mut Vec<(Answer, Result<Reply, Refusal>)>) {
+        let now_ms = (self.clock)();
+        match job {
+            Job::Call { deadline_ms: Some(deadline_ms), answer, .. } if deadline_ms <= now_ms => {
+                answers.push((answer, Err(Refusal::DeadlinePassed)));
+            }
+            Job::Call { call, answer, .. } => {
+                let reply = self.engine.propose(&call, now_ms);
+                answers.push((answer, reply));
+            }
+            Job::Preview { request, answer } => {
+                let reply = self.engine.preview(&request, now_ms);
+                answers.push((answer, reply));
+            }
+            Job::Flush { answer } => {
+                let revision = self.engine.read(State::revision);
+                let outcome = crate::request::Outcome::Ticked { expired: 0 };
+                answers.push((answer, Ok(Reply { revision, outcome })));
+            }
+            Job::Stop => {}
+        }
+    }
+
+    /// Every answer waits for the commit, refusals too: a refusal may rest on something that is
+    /// only now becoming durable.
+    fn commit(&mut self, answers: &mut Vec<(Answer, Result<Reply, Refusal>)>) {
+        match self.engine.commit() {
+            Ok(committed) => {
+                if !committed.is_empty() {
+                    (self.listener)(&committed);
+                }
+                for (answer, reply) in answers.drain(..) {
+                    answer(reply);
+                }
+            }
+            Err(refusal) => {
+                for (answer, _) in answers.drain(..) {
+                    answer(Err(refusal.clone()));
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        let now_ms = (self.clock)();
+        // A tick is refused only when the log has failed, and then the loop ends anyway.
+        let _ = self.engine.propose(&Call::internal(Request::Tick), now_ms);
+        if now_ms.saturating_sub(self.judged_ms) >= JUDGE_EVERY_MS {
+            self.judged_ms = now_ms;
+            let verdicts = self.engine.read(|state| self.monitor.lock().judge(state, now_ms));
+            for (host, health) in verdicts {
+                // The host may have been removed since; then there is nothing to say about it.
+                let request = Request::SetHostHealth { host, health };
+                let _ = self.engine.propose(&Call::internal(request), now_ms);
+            }
+        }
+    }
+
+    /// Moves a snapshot one step further; never blocks on encoding or on more than one chunk.
+    fn snapshot(&mut self, idle: bool) {
+        if let Some(encoding) = &self.encoding {
+            match encoding.try_recv() {
+                Ok(encoded) => {
+                    self.encoding = None;
+                    self.writing = self.engine.begin_snapshot(&encoded).is_ok();
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => self.encoding = None,
+            }
+            return;
+        }
+        if self.writing {
+            if idle || self.engine.pending().0 == 0 {
+                let left = self.engine.step_snapshot();
+                if left == Ok(0) {
+                    self.writing = false;
+                    // A failure is kept by the engine and ends the loop.
+                    let _ = self.engine.finish_snapshot();
+                }
+            }
+            return;
+        }
+        if !self.engine.snapshot_due() {
+            return;
+        }
+        if let Some(freeze) = self.engine.freeze() {
+            let (sender, receiver) = sync_channel(1);
+            let encode = move || {
+                // If the writer is gone, so is the need for a snapshot.
+                let _ = sender.send(freeze.encode());
+            };
+            if std::thread::Builder::new().name("snapshot".into()).spawn(encode).is_ok() {
+                self.encoding = Some(receiver);
+            }
+        }
+    }
+
+    fn end(mut self) -> Engine<L> {
+        if self.engine.failure().is_none() {
+            // A snapshot at the end makes the next start fast; without one the log has it all.
+            let _ = self.engine.snapshot_now();
+        }
+        while let Ok(job) = self.queue.try_recv() {
+            job.answer(Err(Refusal::OutcomeUnknown));
+        }
+        self.engine
+    }
+}

@@ -1,0 +1,378 @@
+//! What can be wrong, with the facts that show it, and the report that collects it.
+
+use crate::text::{
+    self, dimension_text, place, reason_text, selector_text, state_text, subject_text, taint_text,
+};
+use cluster::{
+    AffinityKind, Dim, HostIx, HostState, Level, Name, Reason, Revision, Selector, Subject, Taint,
+    VmKey,
+};
+use serde::Serialize;
+use std::fmt;
+
+/// What a check found; empty means accepted. Sorted by the order in which reasons are tried.
+pub type Violations = Vec<Violation>;
+
+/// One broken rule or one false statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// `None` where a host is wrong whatever runs on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmKey>,
+    /// `None` where the statement is about no single host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<Name>,
+    #[serde(flatten)]
+    pub kind: ViolationKind,
+}
+
+/// What is broken. The first block are the rules, in the order of `Reason`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ViolationKind {
+    HostState {
+        #[serde(serialize_with = "text::host_state")]
+        state: HostState,
+    },
+    Pool {
+        wanted: Name,
+        found: Option<Name>,
+    },
+    Selector {
+        #[serde(serialize_with = "text::selector")]
+        wanted: Selector,
+        found: Option<Name>,
+    },
+    Taint {
+        #[serde(serialize_with = "text::taint")]
+        taint: Taint,
+    },
+    Datastore {
+        datastore: Name,
+    },
+    ExcludedHost,
+    HostAffinity {
+        #[serde(serialize_with = "text::affinity_kind")]
+        rule: AffinityKind,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Option<Name>,
+    },
+    /// The domain holds no member of the subject that the VM must be together with.
+    Affinity {
+        #[serde(serialize_with = "text::subject")]
+        subject: Subject,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Option<Name>,
+    },
+    /// The domain holds members of the subject that the VM must be apart from.
+    AntiAffinity {
+        #[serde(serialize_with = "text::subject")]
+        subject: Subject,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Name,
+        members: u32,
+    },
+    /// The domain holds VMs that must be apart from a subject which the VM belongs to.
+    Repelled {
+        #[serde(serialize_with = "text::subject")]
+        subject: Subject,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Name,
+        by: u32,
+    },
+    /// `members` are those in the domain now, `fewest` those in the emptiest eligible domain.
+    Spread {
+        group: Name,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Option<Name>,
+        members: u32,
+        fewest: u32,
+        max_skew: u32,
+    },
+    Capacity {
+        #[serde(serialize_with = "text::dimension")]
+        dimension: Dim,
+        asked: u64,
+        free: u64,
+        allocatable: u64,
+    },
+
+    UnknownHost,
+    /// The index belongs to another host than the one that was named.
+    WrongHost {
+        index: HostIx,
+        found: Name,
+    },
+    WrongIncarnation {
+        decided: u64,
+        found: u64,
+    },
+    /// What is recorded as taken is not the VM's demand on this host.
+    WrongCommitted {
+        #[serde(serialize_with = "text::dimension")]
+        dimension: Dim,
+        stated: u64,
+        derived: u64,
+    },
+    /// The VM that was to be placed is on this host already.
+    AlreadyPlaced {
+        on: Name,
+    },
+
+    /// Two hosts of a snapshot have one id.
+    DuplicateHost,
+    /// A VM of a snapshot is placed twice; the other time on `other`.
+    DuplicateVm {
+        other: Name,
+    },
+    /// More is committed than the host has, beyond what adopted VMs explain.
+    Overcommitted {
+        #[serde(serialize_with = "text::dimension")]
+        dimension: Dim,
+        committed: u64,
+        flagged: u64,
+        allocatable: u64,
+    },
+
+    /// The decision is about another VM.
+    WrongVm {
+        decided: VmKey,
+    },
+    WrongRevision {
+        decided: Revision,
+        expected: Revision,
+    },
+    ScoreSum {
+        score: i64,
+        sum: i128,
+    },
+    HostsConsidered {
+        stated: u32,
+        hosts: usize,
+    },
+    RejectionCount {
+        #[serde(serialize_with = "text::reason")]
+        reason: Reason,
+        stated: u64,
+        counted: u64,
+    },
+    /// The VM was rejected although this host can take it.
+    HostFits,
+    AlternativeUnknown,
+    AlternativeUnfit {
+        #[serde(serialize_with = "text::reason")]
+        reason: Reason,
+    },
+    /// The alternative is the chosen host or was listed before.
+    AlternativeRepeated,
+    /// The alternative scores higher than what was ranked before it.
+    AlternativeOutranks {
+        score: i64,
+        before: i64,
+    },
+    /// The batch has no decision for the VM.
+    Undecided,
+    /// The batch has a decision that nobody asked for, or the same one twice.
+    Unasked,
+}
+
+impl ViolationKind {
+    /// The rule that is broken; `None` for false statements, which no host could repair.
+    pub fn reason(&self) -> Option<Reason> {
+        Some(match self {
+            ViolationKind::HostState { .. } => Reason::HostState,
+            ViolationKind::Pool { .. } => Reason::Pool,
+            ViolationKind::Selector { .. } => Reason::Selector,
+            ViolationKind::Taint { .. } => Reason::Taint,
+            ViolationKind::Datastore { .. } => Reason::Datastore,
+            ViolationKind::ExcludedHost => Reason::ExcludedHost,
+            ViolationKind::HostAffinity { .. } => Reason::HostAffinity,
+            ViolationKind::Affinity { .. } => Reason::Affinity,
+            ViolationKind::AntiAffinity { .. } | ViolationKind::Repelled { .. } => {
+                Reason::AntiAffinity
+            }
+            ViolationKind::Spread { .. } => Reason::Spread,
+            ViolationKind::Capacity { dimension, .. } => Reason::Capacity(*dimension),
+            _ => return None,
+        })
+    }
+}
+
+/// What was found, and how much was looked at to find it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub violations: Vec<Violation>,
+    /// Rules that bind at placement only and no longer hold for a VM where it is.
+    pub drift: Vec<Violation>,
+    pub checked: Checked,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    pub hosts: usize,
+    pub vms: usize,
+    pub decisions: usize,
+}
+
+impl Report {
+    /// Whether nothing is violated. Drift is information, not refusal.
+    pub fn accepted(&self) -> bool {
+        self.violations.is_empty()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Checked { hosts, vms, decisions } = self.checked;
+        write!(
+            f,
+            "{} violations and {} drifted rules in {hosts} hosts, {vms} VMs, {decisions} decisions",
+            self.violations.len(),
+            self.drift.len(),
+        )?;
+        for violation in &self.violations {
+            write!(f, "\n{violation}")?;
+        }
+        for violation in &self.drift {
+            write!(f, "\ndrift: {violation}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.vm, &self.host) {
+            (Some(vm), Some(host)) => write!(f, "vm {vm} on host {host}: ")?,
+            (Some(vm), None) => write!(f, "vm {vm}: ")?,
+            (None, Some(host)) => write!(f, "host {host}: ")?,
+            (None, None) => {}
+        }
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Display for ViolationKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use ViolationKind as K;
+        match self {
+            K::HostState { state } => {
+                write!(f, "the host is {} and takes no new VMs", state_text(*state))
+            }
+            K::Pool { wanted, found: Some(found) } => {
+                write!(f, "the host is in pool {found}, the VM asks for {wanted}")
+            }
+            K::Pool { wanted, found: None } => {
+                write!(f, "the host is in no pool, the VM asks for {wanted}")
+            }
+            K::Selector { wanted, found } => {
+                write!(f, "the VM asks for {}, the host has ", selector_text(wanted))?;
+                match found {
+                    Some(found) => write!(f, "{}={found}", wanted.key),
+                    None => write!(f, "no label {}", wanted.key),
+                }
+            }
+            K::Taint { taint } => write!(f, "taint {} is not tolerated", taint_text(taint)),
+            K::Datastore { datastore } => write!(f, "the host does not reach {datastore}"),
+            K::ExcludedHost => write!(f, "the VM excludes this host"),
+            K::HostAffinity { rule: AffinityKind::Together, level, domain } => write!(
+                f,
+                "{} is that of none of the hosts the VM must be together with",
+                place(level, domain.as_ref())
+            ),
+            K::HostAffinity { rule: AffinityKind::Apart, level, domain } => write!(
+                f,
+                "{} is that of a host the VM must be apart from",
+                place(level, domain.as_ref())
+            ),
+            K::Affinity { subject, level, domain } => write!(
+                f,
+                "{} holds no member of {}, with which the VM must be together",
+                place(level, domain.as_ref()),
+                subject_text(subject)
+            ),
+            K::AntiAffinity { subject, level, domain, members } => write!(
+                f,
+                "{} holds {members} of {}, from which the VM must be apart",
+                place(level, Some(domain)),
+                subject_text(subject)
+            ),
+            K::Repelled { subject, level, domain, by } => write!(
+                f,
+                "{} holds {by} VMs that must be apart from {}, to which the VM belongs",
+                place(level, Some(domain)),
+                subject_text(subject)
+            ),
+            K::Spread { group, level, domain: None, .. } => {
+                write!(
+                    f,
+                    "group {group} is spread by {}, where the host has no value",
+                    level.name()
+                )
+            }
+            K::Spread { group, level, domain, members, fewest, max_skew } => write!(
+                f,
+                "{} holds {members} of group {group}, the emptiest eligible one {fewest}; \
+                 one more exceeds the skew of {max_skew}",
+                place(level, domain.as_ref())
+            ),
+            K::Capacity { dimension, asked, free, allocatable } => write!(
+                f,
+                "the VM asks for {asked} {}, {free} of {allocatable} are free",
+                dimension_text(*dimension)
+            ),
+            K::UnknownHost => write!(f, "there is no such host"),
+            K::WrongHost { index, found } => {
+                write!(f, "index {} belongs to host {found}", index.0)
+            }
+            K::WrongIncarnation { decided, found } => {
+                write!(f, "incarnation {decided} was decided on, the host is incarnation {found}")
+            }
+            K::WrongCommitted { dimension, stated, derived } => write!(
+                f,
+                "{stated} {} are recorded as taken, the demand on this host is {derived}",
+                dimension_text(*dimension)
+            ),
+            K::AlreadyPlaced { on } => write!(f, "the VM is placed on host {on} already"),
+            K::DuplicateHost => write!(f, "the id is used by two hosts"),
+            K::DuplicateVm { other } => write!(f, "the VM is also on host {other}"),
+            K::Overcommitted { dimension, committed, flagged, allocatable } => write!(
+                f,
+                "{committed} {} are committed, {flagged} of them by adoption beyond capacity; \
+                 {allocatable} are allocatable",
+                dimension_text(*dimension)
+            ),
+            K::WrongVm { decided } => write!(f, "the decision is about vm {decided}"),
+            K::WrongRevision { decided, expected } => {
+                write!(f, "decided on revision {decided}, the snapshot is at {expected}")
+            }
+            K::ScoreSum { score, sum } => {
+                write!(f, "the score is {score}, its parts add up to {sum}")
+            }
+            K::HostsConsidered { stated, hosts } => {
+                write!(f, "{stated} hosts are said to be considered, there are {hosts}")
+            }
+            K::RejectionCount { reason, stated, counted } => write!(
+                f,
+                "{stated} hosts are said to be rejected for {}, {counted} are",
+                reason_text(*reason)
+            ),
+            K::HostFits => write!(f, "the VM was rejected although this host can take it"),
+            K::AlternativeUnknown => write!(f, "the alternative does not exist"),
+            K::AlternativeUnfit { reason } => {
+                write!(f, "the alternative cannot take the VM for {}", reason_text(*reason))
+            }
+            K::AlternativeRepeated => write!(f, "the alternative is listed before or chosen"),
+            K::AlternativeOutranks { score, before } => {
+                write!(f, "the alternative scores {score}, ranked after one with {before}")
+            }
+            K::Undecided => write!(f, "the batch has no decision for the VM"),
+            K::Unasked => write!(f, "the batch has a decision that was not asked for"),
+        }
+    }
+}

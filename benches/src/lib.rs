@@ -1,0 +1,8 @@
+//! Benches that are part of the product: anybody can run them on their own machine.
+//!
+//! Each one returns a report that prints as one line of JSON. The micro benches of the hot path
+//! are criterion's, under `benches/`.
+
+pub mod machine;
+pub mod no_log;
+pub mod scale;
