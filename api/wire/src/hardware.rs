@@ -10,22 +10,22 @@ use std::borrow::Cow;
 use utoipa::ToSchema;
 
 /// Devices of one kind in one host.
-const MAX_DEVICES: usize = 1_024;
+const MAX_DEVICES: usize = 256;
 
 /// The devices of a host and how they hang together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HardwareSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1024)]
+    #[schema(max_items = 256)]
     pub numa_nodes: Vec<NumaNodeSpec>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1024)]
+    #[schema(max_items = 256)]
     pub pcie_ports: Vec<PciePortSpec>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1024)]
+    #[schema(max_items = 256)]
     pub gpus: Vec<GpuSpec>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1024)]
+    #[schema(max_items = 256)]
     pub accelerators: Vec<AcceleratorSpec>,
 }
 

@@ -8,7 +8,7 @@ use crate::quantities::{Quantities, amounts_within};
 use crate::read::{At, Read, Step};
 use crate::rules::{TaintSpec, label_map};
 use crate::schema::{LabelsSchema, NameSchema};
-use crate::words::{HostStateWord, PriceKindWord, Word};
+use crate::words::{HostStateWord, PriceKindWord, Word, choice};
 use cluster::{
     Amounts, Dimensions, Generation, Hardware, Host, Location, Name, Power, Price, RegionLatency,
 };
@@ -65,7 +65,7 @@ pub struct HostSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerSpec>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1024)]
+    #[schema(max_items = 256)]
     pub latencies: Vec<LatencySpec>,
     /// Chance that the host fails within a year, in parts per million.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -76,7 +76,7 @@ pub struct HostSpec {
     #[schema(maximum = 86400000)]
     pub heartbeat_deadline_ms: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub datastores: Vec<Name>,
     #[serde(default, skip_serializing_if = "HardwareSpec::is_empty")]
     #[schema(required = false)]
@@ -114,11 +114,25 @@ pub struct LatencySpec {
     pub latency_us: u32,
 }
 
+/// What a host's heartbeats say, beside what its operator says in `state`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostHealth {
+    #[default]
+    Healthy,
+    Suspect,
+    Down,
+}
+
+choice!(HostHealth: "healthy" = Healthy, "suspect" = Suspect, "down" = Down);
+pub(crate) type HostHealthWord = Word<HostHealth>;
+
 /// A host as the service answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostView {
     #[serde(flatten)]
     pub spec: HostSpec,
+    /// Silent hosts are suspect, then down, and take no new VMs.
+    pub health: HostHealthWord,
     /// What VMs may be promised: capacity less reserved, times overcommit.
     pub allocatable: Quantities,
     /// What VMs and reservations on the host have been promised.
@@ -135,6 +149,7 @@ pub struct HostView {
 impl HostView {
     pub fn new(
         host: &Host,
+        health: HostHealth,
         allocated: &Amounts,
         vm_count: u64,
         generation: Generation,
@@ -147,6 +162,7 @@ impl HostView {
         spec.capacity = Quantities::full(&host.capacity, dimensions);
         Self {
             spec,
+            health: Word(health),
             allocatable: Quantities::of(dimensions.iter().map(|d| (d, promised(d))), dimensions),
             allocated: Quantities::full(allocated, dimensions),
             free: Quantities::of(dimensions.iter().map(|d| (d, free(d))), dimensions),
@@ -251,6 +267,7 @@ impl Read for Host {
         host.hardware = Box::new(fields.or_default::<Hardware>("hardware"));
         check_reserved(&host, fields.at);
         fields.read_only(&[
+            "health",
             "allocatable",
             "allocated",
             "free",

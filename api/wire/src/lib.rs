@@ -33,11 +33,12 @@ mod words;
 
 pub use fault::Fault;
 pub use hardware::{AcceleratorSpec, GpuSpec, HardwareSpec, NumaNodeSpec, PciePortSpec};
-pub use host::{HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};
+pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};
 pub use json::Value;
 pub use limits::Limits;
 pub use overview::{
-    BulkAnswer, CapacityView, Event, EventPage, Page, PoolCapacity, StateHash, WeightMap,
+    BulkAnswer, BulkFailure, CapacityView, Event, EventPage, Page, PoolCapacity, StateHash,
+    WeightMap,
 };
 pub use placement::{
     AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,
@@ -52,4 +53,4 @@ pub use vm::{
     AdoptRequest, AdoptSpec, HintsSpec, ResizeAnswer, ResizeOutcome, ResizeRequest, ResizeSpec,
     VmSpec, VmView,
 };
-pub use words::{Choice, Word};
+pub use words::{Choice, HostStateWord, Word};

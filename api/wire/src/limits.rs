@@ -50,7 +50,7 @@ impl Limits {
 /// Rules of one kind that a VM may carry: selectors, tolerations, affinities, spreads, data.
 pub(crate) const MAX_RULES: usize = 64;
 /// Names in one list of a VM or host: groups, hosts, datastores, label values.
-pub(crate) const MAX_NAMES: usize = 1_024;
+pub(crate) const MAX_NAMES: usize = 256;
 /// Labels of one host or VM.
 pub(crate) const MAX_LABELS: usize = 256;
 /// VMs of one batch. The writer's thread works on one batch at a time.

@@ -104,11 +104,28 @@ pub struct Page<T> {
     pub revision: u64,
 }
 
-/// What became of a bulk load. It is taken as a whole or not at all.
+/// What became of a bulk load. Nothing is taken from a body with wrong lines; lines that are
+/// right and still cannot be carried out are listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BulkAnswer {
     pub accepted: u64,
+    pub failed: u64,
+    /// The first hundred of those that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<BulkFailure>,
     pub revision: u64,
+}
+
+/// A line of a bulk load that could not be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkFailure {
+    /// The number of the document, from 0; blank lines do not count.
+    pub item: u64,
+    #[schema(value_type = NameSchema)]
+    pub id: Name,
+    /// The code of the problem that the line alone would have had.
+    pub code: String,
+    pub message: String,
 }
 
 impl From<&Weights> for WeightMap {

@@ -8,7 +8,7 @@ use crate::schema::NameSchema;
 use crate::vm::VmSpec;
 use crate::words::{StrategyWord, Word, choice};
 use cluster::{
-    Breakdown, Decision, Dimensions, Name, Reason, Rejections, Strategy, Term, Verdict, Vm,
+    Breakdown, Decision, Dimensions, Name, Reason, Rejections, Strategy, Term, Verdict, Vm, VmKey,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -169,14 +169,19 @@ pub struct BatchAnswer {
 pub struct ReservationView {
     pub reservation_id: String,
     pub state: ReservationStateWord,
-    #[schema(value_type = NameSchema)]
-    pub vm_id: Name,
-    #[schema(value_type = NameSchema)]
-    pub tenant: Name,
-    #[schema(value_type = NameSchema)]
-    pub host_id: Name,
-    /// In the service's own time, milliseconds since 1970.
-    pub expires_at_ms: u64,
+    /// Left out when the reservation is long over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub vm_id: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub tenant: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub host_id: Option<Name>,
+    /// While held: when it ends, in the service's own time, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at_ms: Option<u64>,
     pub revision: u64,
 }
 
@@ -213,6 +218,38 @@ impl PlacementAnswer {
             based_on: decision.based_on.0,
             policy_revision: decision.policy_revision,
             demand_revision: decision.demand_revision,
+        }
+    }
+}
+
+impl PlacementAnswer {
+    /// For a VM that is placed by a decision older than the history that is kept.
+    pub fn forgotten(
+        decision_id: String,
+        vm: &VmKey,
+        host: Option<Name>,
+        revision: cluster::Revision,
+        reservation_id: Option<String>,
+    ) -> Self {
+        let outcome = if host.is_some() { Outcome::Placed } else { Outcome::Rejected };
+        Self {
+            decision_id,
+            outcome: Word(outcome),
+            vm_id: vm.id.clone(),
+            tenant: vm.tenant.clone(),
+            host_id: host,
+            host_incarnation: None,
+            score: None,
+            breakdown: None,
+            alternatives: Vec::new(),
+            rejections: RejectionCounts::default(),
+            hosts_considered: 0,
+            strategy: Word(Strategy::default()),
+            reservation_id,
+            revision: revision.0,
+            based_on: revision.0.saturating_sub(1),
+            policy_revision: 0,
+            demand_revision: 0,
         }
     }
 }

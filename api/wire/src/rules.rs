@@ -57,7 +57,7 @@ pub struct SelectorSpec {
     pub op: SelectorWord,
     /// With `in` and `not_in` only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub values: Vec<Name>,
 }
 
@@ -72,7 +72,7 @@ pub struct AffinitySpec {
     #[schema(value_type = Option<NameSchema>)]
     pub group: Option<Name>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub hosts: Vec<Name>,
     /// Left out: `host`.
     #[schema(value_type = LevelSchema, required = false)]

@@ -46,7 +46,7 @@ pub struct VmSpec {
     pub labels: BTreeMap<Name, Name>,
     /// Groups of its tenant that the VM is a member of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub groups: Vec<Name>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 64)]
@@ -61,14 +61,14 @@ pub struct VmSpec {
     #[schema(max_items = 64)]
     pub spread: Vec<SpreadSpec>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub preferred_hosts: Vec<Name>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub excluded_hosts: Vec<Name>,
     /// Datastores that the host must reach, all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub datastores: Vec<Name>,
     /// Where the VM's data is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,7 +93,7 @@ pub struct HintsSpec {
     pub expected_lifetime_s: Option<u64>,
     /// VMs of the same tenant to be near to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<NameSchema>, max_items = 1024)]
+    #[schema(value_type = Vec<NameSchema>, max_items = 256)]
     pub colocate_with: Vec<Name>,
     /// The region its users are in.
     #[serde(default, skip_serializing_if = "Option::is_none")]

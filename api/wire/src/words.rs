@@ -109,7 +109,7 @@ choice!(Strategy:
     "ffd" = FirstFitDecreasing, "bfd" = BestFitDecreasing, "round_robin" = RoundRobin,
     "least_loaded" = LeastLoaded, "spread" = Spread, "consolidate" = Consolidate);
 
-pub(crate) type HostStateWord = Word<HostState>;
+pub type HostStateWord = Word<HostState>;
 pub(crate) type PriceKindWord = Word<PriceKind>;
 pub(crate) type TaintEffectWord = Word<TaintEffect>;
 pub(crate) type CpuUnitWord = Word<CpuUnit>;

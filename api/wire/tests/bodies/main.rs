@@ -2,6 +2,7 @@
 
 mod any_bytes;
 mod full;
+mod golden;
 mod round_trip;
 mod schema;
 mod wrong_bodies;
