@@ -5,7 +5,6 @@
 
 use crate::gate::{Gate, Pass};
 use axum::Router;
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -115,16 +114,11 @@ async fn converse(
 ) {
     // Answers are small and latency counts; failing to say so costs only latency.
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(tower::service_fn(
-        move |request: axum::http::Request<Incoming>| {
-            use tower::ServiceExt;
-            app.clone().oneshot(request.map(axum::body::Body::new))
-        },
-    ));
+    let service = TowerToHyperService::new(app);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = stopped.wait_for(|stopped| *stopped) => {
+        () = told_to_stop(&mut stopped) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -134,6 +128,11 @@ async fn converse(
         tracing::debug!(%error, "connection ended early");
     }
     drop(pass);
+}
+
+async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
+    // An error means that the loop itself is gone, which is reason enough.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 /// Tells a caller that there is no room. What does not fit into the socket at once is not worth

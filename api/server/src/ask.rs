@@ -42,7 +42,7 @@ impl Ask {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Ask {
+impl<S: Send + Sync> FromRequestParts<S> for Ask {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let deadline = parts.extensions.get::<Deadline>().map(|deadline| deadline.0);
@@ -87,7 +87,7 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
 /// Query parameters, where unknown ones are refused by name.
 pub(crate) struct Params<T>(pub(crate) T);
 
-impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         let wrong = |wrong: QueryRejection| {
@@ -107,7 +107,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
 /// The id in the path.
 pub(crate) struct Id(pub(crate) String);
 
-impl<S: Sync> FromRequestParts<S> for Id {
+impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         let wrong = |wrong: axum::extract::rejection::PathRejection| {

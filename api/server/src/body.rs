@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use wire::{Code, Limits, Read};
 
 const SINGLE_BYTES: usize = 1 << 20;
@@ -98,9 +98,8 @@ async fn collect(request: Request, most: usize) -> Result<Vec<u8>, Failure> {
     // The announced length is only a promise, so it does not decide how much memory is taken.
     let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(64 * 1024));
     loop {
-        let idle = Instant::now() + IDLE;
-        let until = deadline.map_or(idle, |deadline| deadline.min(idle));
-        let frame = match timeout_at(until, body.frame()).await {
+        let left = deadline.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
+        let frame = match timeout(left.min(IDLE), body.frame()).await {
             Ok(None) => return Ok(bytes),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(error))) => {

@@ -27,10 +27,10 @@ pub(crate) async fn envelope(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let answered = match allowed_time(request.headers()) {
         Ok(allowed) => {
-            let deadline = Instant::now() + allowed;
-            request.extensions_mut().insert(Deadline(deadline));
+            let now = Instant::now();
+            request.extensions_mut().insert(Deadline(now.checked_add(allowed).unwrap_or(now)));
             let handled = AssertUnwindSafe(next.run(request)).catch_unwind();
-            match tokio::time::timeout_at(deadline, handled).await {
+            match tokio::time::timeout(allowed, handled).await {
                 Ok(Ok(response)) => response,
                 Ok(Err(_)) => {
                     tracing::error!(request_id = ?id, "a handler panicked");
@@ -65,9 +65,8 @@ fn written(mut response: Response, id: &HeaderValue) -> Response {
 /// The caller's id if it is one that can stand in a log line, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/@".contains(byte);
-    let usable = |id: &&HeaderValue| {
-        (1..=128).contains(&id.len()) && id.as_bytes().iter().all(|byte| plain(byte))
-    };
+    let usable =
+        |id: &&HeaderValue| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(plain);
     match headers.get(REQUEST_ID).filter(usable) {
         Some(id) => id.clone(),
         None => new_id(),
@@ -95,6 +94,78 @@ fn allowed_time(headers: &HeaderMap) -> Result<Duration, Failure> {
         _ => {
             let detail = format!("X-Request-Timeout-Ms is {asked:?}, not a number of milliseconds");
             Err(Failure::new(Code::INVALID_HEADER, detail))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    async fn ask(headers: &[(&str, &str)], path: &str) -> (u16, HeaderMap, serde_json::Value) {
+        let app = Router::new()
+            .route("/", get(|| async { "\"fine\"" }))
+            .route(
+                "/boom",
+                get(|| async {
+                    if true {
+                        panic!("on purpose")
+                    }
+                }),
+            )
+            .route("/slow", get(std::future::pending::<()>))
+            .layer(from_fn(envelope));
+        let mut request = axum::http::Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).expect("a valid request");
+        let response = app.oneshot(request).await.expect("infallible");
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        let json = serde_json::from_slice(&body).expect("JSON");
+        (head.status.as_u16(), head.headers, json)
+    }
+
+    #[tokio::test]
+    async fn ids_are_echoed_or_made() {
+        let (_, headers, _) = ask(&[("x-request-id", "abc-1")], "/").await;
+        assert_eq!(headers["x-request-id"], "abc-1");
+        let (_, first, _) = ask(&[("x-request-id", "no spaces")], "/").await;
+        let (_, second, _) = ask(&[], "/").await;
+        assert_ne!(first["x-request-id"], "no spaces");
+        assert_ne!(first["x-request-id"], second["x-request-id"]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_problem() {
+        let (status, headers, problem) = ask(&[("x-request-id", "q7")], "/boom").await;
+        assert_eq!(status, 500);
+        assert_eq!(headers["content-type"], "application/problem+json");
+        assert_eq!(problem["code"], "internal");
+        assert_eq!(problem["request_id"], "q7");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_may_shorten_the_wait_but_not_lengthen_it() {
+        let (status, _, problem) = ask(&[("x-request-timeout-ms", "250")], "/slow").await;
+        assert_eq!((status, problem["code"].as_str()), (504, Some("deadline_exceeded")));
+        assert_eq!(problem["detail"], "not done within 250 ms");
+        let (_, _, problem) = ask(&[("x-request-timeout-ms", "99999999")], "/slow").await;
+        assert_eq!(problem["detail"], "not done within 30000 ms");
+        for wrong in ["0", "-1", "soon", "1.5"] {
+            let (status, _, problem) = ask(&[("x-request-timeout-ms", wrong)], "/").await;
+            assert_eq!(
+                (status, problem["code"].as_str()),
+                (400, Some("invalid_header")),
+                "{wrong}"
+            );
         }
     }
 }

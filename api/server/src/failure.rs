@@ -9,19 +9,19 @@ use wire::{Code, Fault, Problem};
 /// A request that did not lead to what was asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    pub(crate) problem: Problem,
+    pub(crate) problem: Box<Problem>,
     retry_after_s: Option<u64>,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
         let retry_after_s = (code.status == 503 || code.status == 429).then_some(1);
-        Self { problem: Problem::new(code, detail), retry_after_s }
+        Self { problem: Box::new(Problem::new(code, detail)), retry_after_s }
     }
 
-    /// A wrong value outside the body, where the place needs no path.
+    /// A body that is wrong.
     pub(crate) fn faults(faults: Vec<Fault>) -> Self {
-        Self { problem: Problem::from_faults(faults), retry_after_s: None }
+        Self { problem: Box::new(Problem::from_faults(faults)), retry_after_s: None }
     }
 }
 

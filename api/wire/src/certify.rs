@@ -63,6 +63,8 @@ pub struct PlacedSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub over_capacity: bool,
     #[serde(default, skip_serializing_if = "is_default")]
+    pub adopted: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub held: bool,
 }
 
@@ -114,6 +116,7 @@ impl PlacedSpec {
             host_id: placed.host.clone(),
             committed: Quantities::full(&placed.committed, dimensions),
             over_capacity: placed.over_capacity,
+            adopted: placed.adopted,
             held: placed.held,
         }
     }
@@ -170,15 +173,16 @@ struct Stated {
     host: Name,
     committed: Option<Amounts>,
     over_capacity: bool,
+    adopted: bool,
     held: bool,
 }
 
 impl Stated {
     fn on(self, hosts: &BTreeMap<&Name, &Arc<Host>>) -> Placed {
-        let Self { vm, host, committed, over_capacity, held } = self;
+        let Self { vm, host, committed, over_capacity, adopted, held } = self;
         let speed_permille = hosts.get(&host).map_or(1000, |host| host.speed_permille());
         let committed = committed.unwrap_or_else(|| taken(&vm, speed_permille));
-        Placed { vm: Arc::new(vm), host, committed, over_capacity, held }
+        Placed { vm: Arc::new(vm), host, committed, over_capacity, adopted, held }
     }
 }
 
@@ -199,9 +203,10 @@ impl Read for Stated {
         let host = fields.required("host_id");
         let committed = fields.optional("committed");
         let over_capacity = fields.or_default("over_capacity");
+        let adopted = fields.or_default("adopted");
         let held = fields.or_default("held");
         fields.finish();
-        Some(Stated { vm: vm?, host: host?, committed, over_capacity, held })
+        Some(Stated { vm: vm?, host: host?, committed, over_capacity, adopted, held })
     }
 }
 

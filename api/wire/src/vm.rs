@@ -131,6 +131,8 @@ pub struct VmView {
     /// The reservation that holds its place until it is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<String>,
+    /// Was running already when the service learned of it.
+    pub adopted: bool,
     /// Adopted beyond the host's room.
     pub over_capacity: bool,
     pub generation: u64,
@@ -151,6 +153,7 @@ impl VmView {
             host_id: placed.host.clone(),
             committed: Quantities::full(&placed.committed, dimensions),
             reservation_id,
+            adopted: placed.adopted,
             over_capacity: placed.over_capacity,
             generation: generation.0,
             revision: revision.0,
@@ -297,7 +300,14 @@ fn read_vm(fields: &mut Fields<'_, '_>) -> Option<Vm> {
     vm.migratability = fields.or_default("migratability");
     vm.spot = fields.or_default("spot");
     vm.restart = fields.or_default("restart");
-    fields.read_only(&["committed", "reservation_id", "over_capacity", "generation", "revision"]);
+    fields.read_only(&[
+        "committed",
+        "reservation_id",
+        "adopted",
+        "over_capacity",
+        "generation",
+        "revision",
+    ]);
     Some(vm)
 }
 

@@ -51,6 +51,9 @@ pub mod frame {
     };
 }
 
+/// The log's file within a data directory.
+pub const LOG_FILE: &str = "commands.redb";
+
 /// Format of a whole log. A log of any other format is refused when it is opened.
 pub const LOG_FORMAT: u32 = 1;
 

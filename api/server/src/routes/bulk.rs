@@ -21,7 +21,8 @@ pub(super) async fn carry_out(
     requests: Vec<(Name, Name, Request)>,
 ) -> Answer {
     // One key cannot stand for many requests; repeating a line is safe without one.
-    let ask = Ask { idempotency_key: None, ..ask.clone() };
+    let mut ask = ask.clone();
+    ask.idempotency_key = None;
     let mut done = BulkAnswer { accepted: 0, failed: 0, failures: Vec::new(), revision: 0 };
     let mut item = 0u64;
     let mut requests = requests.into_iter().peekable();

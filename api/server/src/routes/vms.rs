@@ -58,7 +58,7 @@ async fn adopt(
     };
     if ask.dry_run && !repeated {
         let committed = vm.demand.clone();
-        let placed = Placed { vm, host, committed, over_capacity, held: false };
+        let placed = Placed { vm, host, committed, over_capacity, adopted: true, held: false };
         let dimensions = service.dimensions();
         let view = VmView::new(&placed, None, generation, reply.revision, &dimensions);
         return answer(StatusCode::OK, &view);
@@ -255,6 +255,7 @@ fn view(entry: &VmEntry, state: &State, dimensions: &Dimensions) -> VmView {
         host: host.unwrap_or_else(|| entry.vm.key.id.clone()),
         committed: entry.committed.clone(),
         over_capacity: entry.over_capacity,
+        adopted: entry.adopted,
         held: entry.hold.is_some(),
     };
     let reservation = entry.hold.map(|hold| format!("r{}", hold.reservation));
