@@ -145,17 +145,17 @@ impl Read for Weights {
         let mut fields = at.fields(value)?;
         let weights = Term::ALL
             .map(|term| fields.integer(term.name(), 0..=u64::from(MAX_WEIGHT)).unwrap_or(0));
-        let weights = match Weights::new(weights) {
+        fields.finish();
+        match Weights::new(weights) {
             Ok(weights) => Some(weights),
             Err(error) => {
-                if fields.at.is_faultless() {
+                // Not worth saying when a weight that was given could not be read.
+                if at.is_faultless() {
                     let hint = "set at least one weight above zero";
-                    fields.at.fault(code::NUMBER_TOO_SMALL, error.to_string(), hint);
+                    at.fault(code::NUMBER_TOO_SMALL, error.to_string(), hint);
                 }
                 None
             }
-        };
-        fields.finish();
-        weights
+        }
     }
 }

@@ -62,9 +62,8 @@ async fn the_page_to_try_it_out_needs_nothing_from_elsewhere() {
     let world = World::start().await;
     let page = world.get("/docs/").await;
     assert_eq!(page.status, 200, "{page:?}");
-    for link in page.text.split(['"', '\'']).filter(|text| text.contains("://")) {
-        panic!("the page refers to {link}");
-    }
+    let foreign = page.text.split(['"', '\'']).find(|text| text.contains("://"));
+    assert_eq!(foreign, None);
     assert_eq!(world.get("/docs/swagger-ui-bundle.js").await.status, 200);
     world.stop().await;
 }

@@ -55,18 +55,18 @@ impl World {
     }
 
     pub(crate) async fn with(limits: AcceptLimits) -> Self {
+        let clock = Arc::new(|| {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            now.map_or(0, |now| now.as_millis() as u64)
+        });
         let disk = SimDisk::new(DiskOptions::default());
         let log = SimulatedLog::open(&disk, SimulatedOptions::default()).expect("an empty log");
         let mut engine = Engine::open(log, Options::default()).expect("an empty state");
         let extra = vec![cluster::Name::new("gpu_slots").expect("a name")];
         let dimensions = cluster::Dimensions::with_extra(extra).expect("one extra dimension");
         let declare = engine::Call::internal(Request::DeclareDimensions(dimensions));
-        engine.propose(&declare, 1).expect("declared");
+        engine.propose(&declare, clock()).expect("declared");
         engine.commit().expect("committed");
-        let clock = Arc::new(|| {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            now.map_or(0, |now| now.as_millis() as u64)
-        });
         let (service, _) = Service::start(engine, 1_024, clock).expect("a thread");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -176,139 +176,140 @@ fn a_vm_is_shown_with_its_host() {
     golden(
         &view,
         expect![[r#"
-        {
-          "id": "web-1",
-          "tenant": "acme",
-          "demand": {
-            "cpu_millis": 2000,
-            "memory_mib": 4096,
-            "disk_gib": 20,
-            "gpu_slots": 1
-          },
-          "cpu_unit": "normalised",
-          "pool": "gold",
-          "priority": "high",
-          "qos": "best_effort",
-          "labels": {
-            "app": "web"
-          },
-          "groups": [
-            "web",
-            "front"
-          ],
-          "selectors": [
             {
-              "key": "arch",
-              "op": "in",
-              "values": [
-                "x86",
-                "arm"
-              ]
-            },
-            {
-              "key": "disk",
-              "op": "not_in",
-              "values": [
-                "hdd"
-              ]
-            },
-            {
-              "key": "tpm",
-              "op": "exists"
-            },
-            {
-              "key": "old",
-              "op": "missing"
-            }
-          ],
-          "tolerations": [
-            {
-              "op": "exists"
-            },
-            {
-              "key": "db",
-              "op": "equal",
-              "value": "x",
-              "effect": "no_schedule"
-            },
-            {
-              "key": "gpu",
-              "op": "equal"
-            }
-          ],
-          "affinity": [
-            {
-              "kind": "apart",
-              "group": "web",
-              "level": "rack"
-            },
-            {
-              "kind": "together",
-              "vm": "db-1",
-              "level": "label:row",
-              "weight": 40
-            },
-            {
-              "kind": "together",
-              "hosts": [
-                "h1",
-                "h2"
+              "id": "web-1",
+              "tenant": "acme",
+              "demand": {
+                "cpu_millis": 2000,
+                "memory_mib": 4096,
+                "disk_gib": 20,
+                "gpu_slots": 1
+              },
+              "cpu_unit": "normalised",
+              "pool": "gold",
+              "priority": "high",
+              "qos": "best_effort",
+              "labels": {
+                "app": "web"
+              },
+              "groups": [
+                "web",
+                "front"
               ],
-              "level": "host"
-            }
-          ],
-          "spread": [
-            {
-              "group": "web",
-              "level": "zone",
-              "max_skew": 2,
-              "weight": 1000
-            }
-          ],
-          "preferred_hosts": [
-            "h1"
-          ],
-          "excluded_hosts": [
-            "h9"
-          ],
-          "datastores": [
-            "ceph"
-          ],
-          "data": [
-            {
-              "datastore": "ceph",
-              "weight": 3
-            },
-            {
-              "rack": "r1",
-              "weight": 1
-            }
-          ],
-          "hints": {
-            "expected_lifetime_s": 86400,
-            "colocate_with": [
-              "cache-1"
-            ],
-            "user_region": "eu",
-            "bursty": true
-          },
-          "migratability": "cold",
-          "spot": true,
-          "restart": "on_failure",
-          "host_id": "rack1/h1",
-          "committed": {
-            "cpu_millis": 1600,
-            "memory_mib": 4096,
-            "disk_gib": 20,
-            "disk_iops": 0,
-            "net_mbps": 0,
-            "gpu_slots": 1
-          },
-          "reservation_id": "r-42",
-          "over_capacity": true,
-          "generation": 2,
-          "revision": 41
-        }"#]],
+              "selectors": [
+                {
+                  "key": "arch",
+                  "op": "in",
+                  "values": [
+                    "x86",
+                    "arm"
+                  ]
+                },
+                {
+                  "key": "disk",
+                  "op": "not_in",
+                  "values": [
+                    "hdd"
+                  ]
+                },
+                {
+                  "key": "tpm",
+                  "op": "exists"
+                },
+                {
+                  "key": "old",
+                  "op": "missing"
+                }
+              ],
+              "tolerations": [
+                {
+                  "op": "exists"
+                },
+                {
+                  "key": "db",
+                  "op": "equal",
+                  "value": "x",
+                  "effect": "no_schedule"
+                },
+                {
+                  "key": "gpu",
+                  "op": "equal"
+                }
+              ],
+              "affinity": [
+                {
+                  "kind": "apart",
+                  "group": "web",
+                  "level": "rack"
+                },
+                {
+                  "kind": "together",
+                  "vm": "db-1",
+                  "level": "label:row",
+                  "weight": 40
+                },
+                {
+                  "kind": "together",
+                  "hosts": [
+                    "h1",
+                    "h2"
+                  ],
+                  "level": "host"
+                }
+              ],
+              "spread": [
+                {
+                  "group": "web",
+                  "level": "zone",
+                  "max_skew": 2,
+                  "weight": 1000
+                }
+              ],
+              "preferred_hosts": [
+                "h1"
+              ],
+              "excluded_hosts": [
+                "h9"
+              ],
+              "datastores": [
+                "ceph"
+              ],
+              "data": [
+                {
+                  "datastore": "ceph",
+                  "weight": 3
+                },
+                {
+                  "rack": "r1",
+                  "weight": 1
+                }
+              ],
+              "hints": {
+                "expected_lifetime_s": 86400,
+                "colocate_with": [
+                  "cache-1"
+                ],
+                "user_region": "eu",
+                "bursty": true
+              },
+              "migratability": "cold",
+              "spot": true,
+              "restart": "on_failure",
+              "host_id": "rack1/h1",
+              "committed": {
+                "cpu_millis": 1600,
+                "memory_mib": 4096,
+                "disk_gib": 20,
+                "disk_iops": 0,
+                "net_mbps": 0,
+                "gpu_slots": 1
+              },
+              "reservation_id": "r-42",
+              "adopted": true,
+              "over_capacity": true,
+              "generation": 2,
+              "revision": 41
+            }"#]],
     );
 }
 
