@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use engine::{DecisionId, History};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use store::{CommandLog, EmbeddedLog};
+use store::CommandLog;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Decision {
@@ -64,8 +64,7 @@ impl Target {
         let id = DecisionId::parse(&self.id).with_context(|| {
             format!("{:?} is no decision id; they look like d42 or d42-3", self.id)
         })?;
-        let log = EmbeddedLog::open(self.data_dir.join(store::LOG_FILE), store::Options::default())
-            .with_context(|| format!("cannot open {}", self.data_dir.display()))?;
+        let log = crate::serve::open_log(&self.data_dir)?;
         Ok((id, History::new(log.reader())))
     }
 }

@@ -1,7 +1,9 @@
 //! The `novaplace` binary: one program for operators, scripts and benches.
 
 mod bench;
+mod config;
 mod decision;
+mod serve;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -21,6 +23,11 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Run the service
+    Serve(Box<serve::Settings>),
+    /// What the service can be told
+    #[command(subcommand)]
+    Config(config::Config),
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -31,6 +38,8 @@ enum Verb {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
+        Verb::Serve(settings) => serve::run(*settings),
+        Verb::Config(config) => config.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Decision(decision) => decision.run(),
     };

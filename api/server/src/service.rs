@@ -68,6 +68,12 @@ impl Service {
         self.durable.clone()
     }
 
+    /// Done when the writer has ended, told to or not: from then on nothing can be answered.
+    pub async fn failed(&self) {
+        let mut durable = self.durable.clone();
+        while durable.changed().await.is_ok() {}
+    }
+
     /// Whether the writer is there to take requests.
     pub(crate) fn is_alive(&self) -> bool {
         self.durable.has_changed().is_ok()

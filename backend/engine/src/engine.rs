@@ -8,6 +8,7 @@ use crate::apply::Broken;
 use crate::command::{Command, Entry};
 use crate::core::Core;
 use crate::history::History;
+use crate::pace::Pace;
 use crate::planted::{self, Bug};
 use crate::recover::{self, OpenError};
 use crate::request::{
@@ -47,6 +48,7 @@ pub struct Engine<L> {
     entries: Vec<(Revision, Arc<Entry>)>,
     /// Replies under an idempotency key that the log does not have yet.
     in_flight: FxHashMap<IdempotencyKey, ([u8; 16], Reply)>,
+    pace: Pace,
     failure: Option<String>,
 }
 
@@ -58,6 +60,7 @@ impl<L: CommandLog> Engine<L> {
     pub fn open(log: L, options: Options) -> Result<Self, OpenError> {
         let history = History::new(log.reader());
         let recovered = recover::recover(&history, &log.head())?;
+        let pace = Pace::from(recovered.state.time_ms());
         let core = Core::new(recovered.state)?;
         Ok(Self {
             core: Arc::new(RwLock::new(core)),
@@ -69,6 +72,7 @@ impl<L: CommandLog> Engine<L> {
             pending_bytes: 0,
             entries: Vec::new(),
             in_flight: FxHashMap::default(),
+            pace,
             failure: None,
         })
     }
@@ -121,7 +125,7 @@ impl<L: CommandLog> Engine<L> {
         if planted::is(Bug::ExpiryByWallClock) {
             core.expire_without_a_record(now_ms);
         }
-        let time_ms = core.state().time_at(now_ms);
+        let time_ms = self.pace.look(now_ms, core.state().reservation_count() > 0);
         let plan = core.plan(&call.request, time_ms)?;
         let Some(command) = plan.command else {
             let outcome = self.recalled(plan.outcome);
@@ -138,7 +142,7 @@ impl<L: CommandLog> Engine<L> {
     pub fn preview(&mut self, request: &Request, now_ms: u64) -> Result<Reply, Refusal> {
         let core = Arc::clone(&self.core);
         let mut core = core.write();
-        let time_ms = core.state().time_at(now_ms);
+        let time_ms = self.pace.look(now_ms, core.state().reservation_count() > 0);
         let plan = core.plan(request, time_ms)?;
         let outcome = self.recalled(plan.outcome);
         Ok(Reply { revision: core.state().revision(), outcome })

@@ -30,6 +30,7 @@ mod engine;
 mod frozen;
 mod health;
 mod history;
+mod pace;
 mod plan;
 pub mod planted;
 mod recover;

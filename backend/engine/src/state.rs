@@ -205,16 +205,6 @@ impl State {
         self.holds.len()
     }
 
-    /// Where the state's time will stand when a command comes in at `now_ms`: never back, and at
-    /// most 30 s ahead, so that a jump of the caller's clock cannot end every reservation at once.
-    pub fn time_at(&self, now_ms: u64) -> u64 {
-        const LONGEST_STEP_MS: u64 = 30_000;
-        if self.time_ms == 0 {
-            return now_ms;
-        }
-        now_ms.clamp(self.time_ms, self.time_ms.saturating_add(LONGEST_STEP_MS))
-    }
-
     /// Reservations that are over at `time_ms`, oldest first, at most `limit`.
     pub fn due_reservations(&self, time_ms: u64, limit: usize) -> Vec<u64> {
         let due = self.expiries.iter().take_while(|(expires_ms, _)| *expires_ms <= time_ms);

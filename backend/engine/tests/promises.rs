@@ -94,7 +94,7 @@ fn a_confirmed_reservation_stays_and_a_released_one_goes() {
 }
 
 #[test]
-fn a_jump_of_the_clock_moves_the_state_by_thirty_seconds_at_most() {
+fn a_jump_of_the_clock_ends_no_reservation() {
     let mut bench = Bench::with_hosts(&[4_000]);
     bench.hold(vm("a", 1_000), 60_000);
     bench.now_ms += 3 * 24 * 3_600_000;

@@ -1,0 +1,171 @@
+//! What the service can be told: by flag, by environment variable or by file, in that order.
+
+use anyhow::Context;
+use clap::{Args, CommandFactory, Parser, ValueEnum};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Every setting, as given; what is not given anywhere has its default.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Settings {
+    /// Address to listen on [default: 127.0.0.1:8080]
+    #[arg(long, env = "NOVAPLACE_LISTEN", value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Directory of the log and its snapshots [default: novaplace-data]
+    #[arg(long, env = "NOVAPLACE_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Accept callers from other machines although nobody is authenticated
+    #[arg(long, env = "NOVAPLACE_INSECURE_PUBLIC")]
+    insecure_public: bool,
+    /// Bring a fleet of 1,000 hosts along if the log is empty
+    #[arg(long)]
+    demo: bool,
+    /// An extra resource dimension, by name; repeat for more. Never take one away again
+    #[arg(
+        long = "dimension",
+        env = "NOVAPLACE_DIMENSIONS",
+        value_delimiter = ',',
+        value_name = "NAME"
+    )]
+    dimensions: Vec<String>,
+    /// Commands between two snapshots; 0 takes none [default: 100000]
+    #[arg(long, env = "NOVAPLACE_SNAPSHOT_EVERY", value_name = "COMMANDS")]
+    snapshot_every: Option<u64>,
+    /// Commands of history to keep beyond what recovery needs [default: 1000000]
+    #[arg(long, env = "NOVAPLACE_RETAIN", value_name = "COMMANDS")]
+    retain: Option<u64>,
+    /// Requests that may wait for the writer; more are refused at once [default: 4096]
+    #[arg(long, env = "NOVAPLACE_QUEUE", value_name = "REQUESTS")]
+    queue: Option<usize>,
+    /// Connections that may be open at a time [default: 2048]
+    #[arg(long, env = "NOVAPLACE_CONNECTIONS", value_name = "CONNECTIONS")]
+    connections: Option<usize>,
+    /// error, warn, info, debug or trace, also per module: info,server=debug [default: info]
+    #[arg(long, env = "NOVAPLACE_LOG_LEVEL", value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How log lines look [default: text]
+    #[arg(long, env = "NOVAPLACE_LOG_FORMAT", value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// A TOML file with any of these settings, under the same names with underscores
+    #[arg(long, env = "NOVAPLACE_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// The settings with nothing left open.
+#[derive(Clone, Debug)]
+pub(crate) struct Complete {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) insecure_public: bool,
+    pub(crate) demo: bool,
+    pub(crate) dimensions: Vec<String>,
+    pub(crate) snapshot_every: u64,
+    pub(crate) retain: u64,
+    pub(crate) queue: usize,
+    pub(crate) connections: usize,
+    pub(crate) log_level: String,
+    pub(crate) log_format: LogFormat,
+}
+
+impl Settings {
+    /// Reads the file, if one is named, and fills in what flag and environment left open.
+    pub(crate) fn complete(self) -> anyhow::Result<Complete> {
+        let file = match &self.config {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                toml::from_str(&text).with_context(|| format!("in {}", path.display()))?
+            }
+            None => Settings::default(),
+        };
+        Ok(self.over(file))
+    }
+
+    fn over(self, file: Settings) -> Complete {
+        let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+        let dimensions = if self.dimensions.is_empty() { file.dimensions } else { self.dimensions };
+        Complete {
+            listen: self.listen.or(file.listen).unwrap_or(loopback),
+            data_dir: self.data_dir.or(file.data_dir).unwrap_or("novaplace-data".into()),
+            insecure_public: self.insecure_public || file.insecure_public,
+            demo: self.demo || file.demo,
+            dimensions,
+            snapshot_every: self.snapshot_every.or(file.snapshot_every).unwrap_or(100_000),
+            retain: self.retain.or(file.retain).unwrap_or(1_000_000),
+            queue: self.queue.or(file.queue).unwrap_or(4_096).max(1),
+            connections: self.connections.or(file.connections).unwrap_or(2_048).max(1),
+            log_level: self.log_level.or(file.log_level).unwrap_or("info".into()),
+            log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
+        }
+    }
+}
+
+/// Every setting with its flag, its environment variable, its key in the file and what it does.
+pub(crate) fn schema() -> Value {
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        _settings: Settings,
+    }
+    let command = Only::command();
+    let settings = command.get_arguments().filter_map(|argument| {
+        let flag = argument.get_long().filter(|flag| *flag != "help")?;
+        let in_file = (flag != "config").then(|| argument.get_id().to_string());
+        Some(json!({
+            "flag": format!("--{flag}"),
+            "environment": argument.get_env().map(|name| name.to_string_lossy()),
+            "file_key": in_file,
+            "help": argument.get_help().map(ToString::to_string),
+        }))
+    });
+    json!({
+        "precedence": ["flag", "environment", "file", "default"],
+        "settings": settings.collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_outranks_the_file_and_the_file_outranks_the_default() {
+        let file: Settings =
+            toml::from_str("queue = 7\nretain = 8\nlog_format = \"json\"").expect("valid");
+        let flags = Settings { queue: Some(9), ..Settings::default() };
+        let complete = flags.over(file);
+        assert_eq!((complete.queue, complete.retain), (9, 8));
+        assert_eq!(complete.log_format, LogFormat::Json);
+        assert_eq!(complete.snapshot_every, 100_000);
+        assert!(complete.listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn an_unknown_key_in_the_file_is_named() {
+        let error = toml::from_str::<Settings>("que = 7").expect_err("misspelt");
+        assert!(error.to_string().contains("que"), "{error}");
+    }
+
+    #[test]
+    fn the_schema_lists_every_setting_of_the_file() {
+        let schema = schema();
+        let listed = schema["settings"].as_array().expect("a list");
+        let key = |setting: &Value| setting["file_key"].as_str().map(str::to_owned);
+        let keys: Vec<String> = listed.iter().filter_map(key).collect();
+        for name in ["listen", "data_dir", "dimensions", "snapshot_every", "log_level"] {
+            assert!(keys.iter().any(|key| key == name), "{name} in {keys:?}");
+        }
+        assert!(listed.iter().all(|setting| setting["help"].is_string()));
+    }
+}
