@@ -9,6 +9,7 @@ use anyhow::Context;
 use cluster::{Dimensions, Name};
 use engine::{Call, Clock, Engine, Options, Refusal, Request};
 use server::{AcceptLimits, Service, check_listen, router};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -128,7 +129,10 @@ async fn until_told_or_dead(service: Service) {
 fn start_logging(settings: &settings::Complete) {
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.log_level)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match settings.log_format {
         settings::LogFormat::Text => logs.init(),
         settings::LogFormat::Json => logs.json().init(),
