@@ -1,0 +1,536 @@
+//! The log on a real disk: one redb file, one durable transaction per batch.
+//!
+//! Deleting (old replies, cut records, dropped snapshots) is spread over later commits, a bounded
+//! piece each, so that no batch waits for housekeeping. Reading is in `reader`, the space kept
+//! for a full disk in `reserve`.
+
+mod reader;
+mod reserve;
+mod tables;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+
+use crate::chain::{self, RecordHashes};
+use crate::error::{Flaw, LogError, this_version};
+use crate::idempotency::IdempotencyLimits;
+use crate::snapshot::{self, Finished, SnapshotWriter};
+use crate::{CommandLog, Head, LOG_FORMAT, LogReader, Record, SnapshotMeta};
+use reader::EmbeddedReader;
+use reserve::Reserve;
+use tables::{
+    FORMAT, HEAD, IDEMPOTENCY, IDEMPOTENCY_TIME, LOG, META, PIECES, SNAPSHOTS, StoredReply, WRITER,
+    failed, from_bytes, guarded, to_bytes,
+};
+
+/// Records that one commit may delete; more than a full batch adds, so that cutting gets ahead.
+const CUT_PER_COMMIT: u64 = 1024;
+/// Pieces of dropped snapshots that one commit may delete.
+const PIECES_CUT_PER_COMMIT: u64 = 8;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Memory that redb may use for pages.
+    pub cache_bytes: usize,
+    /// Snapshot bytes that ride along with one commit.
+    pub snapshot_bytes_per_commit: u64,
+    pub idempotency: IdempotencyLimits,
+    /// Size of the file that is kept beside the log for the day the disk is full; 0 for none.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            cache_bytes: 64 << 20,
+            snapshot_bytes_per_commit: 256 << 10,
+            idempotency: IdempotencyLimits::default(),
+            reserve_bytes: 64 << 20,
+        }
+    }
+}
+
+/// A [`CommandLog`] in one redb file.
+#[derive(Debug)]
+pub struct EmbeddedLog {
+    db: Arc<Database>,
+    options: Options,
+    head: Head,
+    poison: Option<String>,
+    /// Finished snapshots, oldest first.
+    kept: Vec<Finished>,
+    snapshot: Option<SnapshotWriter>,
+    next_snapshot: u64,
+    /// Ids of snapshots whose pieces are still to be deleted.
+    dropped: VecDeque<u64>,
+    /// The oldest record that is still stored; below `head.first` while cutting goes on.
+    oldest_stored: u64,
+    reserve: Option<Reserve>,
+}
+
+impl EmbeddedLog {
+    /// Opens the log at `path`, or creates it, and locks it against other processes.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<EmbeddedLog, LogError> {
+        let path = path.as_ref();
+        let during = "opening the log";
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| LogError::io(during, &error))?;
+        sync_directory(path).map_err(|error| LogError::io(during, &error))?;
+        let backend =
+            redb::backends::FileBackend::new(file).map_err(|error| failed(during, error.into()))?;
+        let mut log = EmbeddedLog::open_on(backend, options)?;
+        log.reserve = Reserve::take(path, options.reserve_bytes)
+            .map_err(|error| LogError::io("keeping a reserve", &error))?;
+        Ok(log)
+    }
+
+    /// Opens the log on any storage, such as a simulated disk. Keeps no reserve.
+    pub fn open_on(
+        backend: impl redb::StorageBackend,
+        options: Options,
+    ) -> Result<EmbeddedLog, LogError> {
+        // What a killed process left in the kernel's cache would be acted upon, so it has to be
+        // as durable as what was acknowledged.
+        backend.sync_data().map_err(|error| LogError::io("opening the log", &error))?;
+        guarded("opening the log", move || {
+            let db = Database::builder()
+                .set_cache_size(options.cache_bytes)
+                .create_with_backend(backend)
+                .map_err(|error| failed("opening the log", error.into()))?;
+            EmbeddedLog::load(db, options)
+        })
+    }
+
+    /// Whether the space for emergencies is there. Without it, nothing should be taken on that
+    /// can be refused: what little room is left belongs to commands that free capacity.
+    pub fn has_reserve(&self) -> bool {
+        self.reserve.is_some()
+    }
+
+    fn load(db: Database, options: Options) -> Result<EmbeddedLog, LogError> {
+        let mut log = EmbeddedLog {
+            db: Arc::new(db),
+            options,
+            head: Head::EMPTY,
+            poison: None,
+            kept: Vec::new(),
+            snapshot: None,
+            next_snapshot: 1,
+            dropped: VecDeque::new(),
+            oldest_stored: 1,
+            reserve: None,
+        };
+        let read = log.db.begin_read().map_err(|e| failed(OPEN, e.into()))?;
+        let meta = match read.open_table(META) {
+            Ok(meta) => meta,
+            Err(redb::TableError::TableDoesNotExist(_)) => {
+                log.create()?;
+                return Ok(log);
+            }
+            Err(error) => return Err(failed(OPEN, error.into())),
+        };
+        check_format(&meta)?;
+        let head = get(&meta, HEAD)?.ok_or_else(|| missing("the head"))?;
+        log.head = from_bytes("the head", &head)?;
+        let records = open(&read, LOG)?;
+        log.check_last_record(&records)?;
+        if let Some((oldest, _)) = records.first().map_err(|e| failed(OPEN, e.into()))? {
+            log.oldest_stored = oldest.value();
+        }
+        let snapshots = open(&read, SNAPSHOTS)?;
+        for row in snapshots.iter().map_err(|e| failed(OPEN, e.into()))? {
+            let (_, row) = row.map_err(|e| failed(OPEN, e.into()))?;
+            log.kept.push(from_bytes("a snapshot's row", row.value())?);
+        }
+        log.find_leftover_pieces(&open(&read, PIECES)?)?;
+        Ok(log)
+    }
+
+    fn create(&self) -> Result<(), LogError> {
+        let during = "creating the log";
+        let write = || -> Result<(), redb::Error> {
+            let mut tx = self.db.begin_write()?;
+            tx.set_durability(Durability::Immediate)?;
+            tx.open_table(LOG)?;
+            tx.open_table(SNAPSHOTS)?;
+            tx.open_table(PIECES)?;
+            tx.open_table(IDEMPOTENCY)?;
+            tx.open_table(IDEMPOTENCY_TIME)?;
+            {
+                let mut meta = tx.open_table(META)?;
+                meta.insert(FORMAT, LOG_FORMAT.to_le_bytes().as_slice())?;
+                meta.insert(WRITER, this_version().as_bytes())?;
+                meta.insert(HEAD, to_bytes(&self.head).as_slice())?;
+            }
+            tx.commit()?;
+            Ok(())
+        };
+        write().map_err(|error| failed(during, error))
+    }
+
+    /// The head was written with the last record, so they must agree.
+    fn check_last_record(
+        &self,
+        records: &impl ReadableTable<u64, &'static [u8]>,
+    ) -> Result<(), LogError> {
+        let last = records.last().map_err(|e| failed(OPEN, e.into()))?;
+        let revision = self.head.revision;
+        let Some((key, bytes)) = last else {
+            let empty = revision == 0;
+            return empty.then_some(()).ok_or(LogError::corrupt(revision, Flaw::Missing));
+        };
+        if key.value() != revision {
+            let flaw = Flaw::Revision(key.value());
+            return Err(LogError::corrupt(revision, flaw));
+        }
+        let found = RecordHashes::of(revision, bytes.value())?;
+        if found.chain != self.head.chain_hash || found.state != self.head.state_hash {
+            return Err(LogError::corrupt(revision, Flaw::Head));
+        }
+        Ok(())
+    }
+
+    /// Pieces that belong to no finished snapshot are of one that a crash interrupted, or of an
+    /// old one that was being deleted.
+    fn find_leftover_pieces(
+        &mut self,
+        pieces: &impl ReadableTable<(u64, u32), &'static [u8]>,
+    ) -> Result<(), LogError> {
+        let mut from = 0;
+        loop {
+            let mut rest = pieces.range((from, 0)..).map_err(|e| failed(OPEN, e.into()))?;
+            let Some(row) = rest.next() else {
+                return Ok(());
+            };
+            let (id, _) = row.map_err(|e| failed(OPEN, e.into()))?.0.value();
+            if self.kept.iter().all(|kept| kept.id != id) {
+                self.dropped.push_back(id);
+            }
+            from = id.saturating_add(1);
+            self.next_snapshot = from;
+        }
+    }
+
+    fn usable(&self) -> Result<(), LogError> {
+        match &self.poison {
+            Some(reason) => Err(LogError::Poisoned { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers that a write went wrong; from here on only reopening helps.
+    fn poisoned<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
+        if let Err(error) = &result {
+            self.poison = Some(error.to_string());
+        }
+        result
+    }
+
+    /// Writes everything that is due in one transaction: `batch`, snapshot pieces, deletions.
+    fn commit(&mut self, batch: &[Record], done: Option<&Finished>) -> Result<(), LogError> {
+        let framed = Framed::new(&self.head, batch)?;
+        let written = guarded("writing a batch", || self.transaction(batch, &framed, done));
+        let written = self.poisoned(written)?;
+        self.head = framed.head;
+        self.oldest_stored = written.oldest_stored;
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.written(written.pieces);
+        }
+        if written.dropped_is_empty {
+            self.dropped.pop_front();
+        }
+        Ok(())
+    }
+
+    fn transaction(
+        &self,
+        batch: &[Record],
+        framed: &Framed,
+        done: Option<&Finished>,
+    ) -> Result<Written, LogError> {
+        let write = || -> Result<Written, redb::Error> {
+            let mut tx = self.db.begin_write()?;
+            tx.set_durability(Durability::Immediate)?;
+            let mut written =
+                Written { oldest_stored: self.oldest_stored, pieces: 0, dropped_is_empty: false };
+            if !batch.is_empty() || self.oldest_stored < framed.head.first {
+                let mut log = tx.open_table(LOG)?;
+                for (record, frame) in batch.iter().zip(framed.frames()) {
+                    log.insert(record.revision, frame)?;
+                }
+                for _ in 0..CUT_PER_COMMIT {
+                    if written.oldest_stored >= framed.head.first {
+                        break;
+                    }
+                    log.remove(written.oldest_stored)?;
+                    written.oldest_stored = written.oldest_stored.saturating_add(1);
+                }
+            }
+            if batch.iter().any(|record| record.idempotency.is_some()) {
+                self.keep_replies(&tx, batch)?;
+            }
+            if self.snapshot.is_some() || !self.dropped.is_empty() {
+                let mut pieces = tx.open_table(PIECES)?;
+                if let Some(snapshot) = &self.snapshot {
+                    for (number, piece) in snapshot.due(self.options.snapshot_bytes_per_commit) {
+                        pieces.insert((snapshot.id(), number), piece)?;
+                        written.pieces = written.pieces.saturating_add(1);
+                    }
+                }
+                if let Some(id) = self.dropped.front() {
+                    let range = (*id, 0)..=(*id, u32::MAX);
+                    let due: Vec<(u64, u32)> = pieces
+                        .range(range)?
+                        .take(PIECES_CUT_PER_COMMIT as usize)
+                        .map(|row| row.map(|(key, _)| key.value()))
+                        .collect::<Result<_, _>>()?;
+                    written.dropped_is_empty = (due.len() as u64) < PIECES_CUT_PER_COMMIT;
+                    for key in due {
+                        pieces.remove(key)?;
+                    }
+                }
+            }
+            if let Some(done) = done {
+                let mut snapshots = tx.open_table(SNAPSHOTS)?;
+                snapshots.insert(done.meta.revision, to_bytes(done).as_slice())?;
+                for old in snapshot::superseded(&self.kept, done) {
+                    if old.meta.revision != done.meta.revision {
+                        snapshots.remove(old.meta.revision)?;
+                    }
+                }
+            }
+            tx.open_table(META)?.insert(HEAD, to_bytes(&framed.head).as_slice())?;
+            tx.commit()?;
+            Ok(written)
+        };
+        write().map_err(|error| failed("writing a batch", error))
+    }
+
+    fn keep_replies(
+        &self,
+        tx: &redb::WriteTransaction,
+        batch: &[Record],
+    ) -> Result<(), redb::Error> {
+        let mut replies = tx.open_table(IDEMPOTENCY)?;
+        let mut by_time = tx.open_table(IDEMPOTENCY_TIME)?;
+        let mut added: usize = 0;
+        for record in batch {
+            let Some(entry) = &record.idempotency else {
+                continue;
+            };
+            added = added.saturating_add(1);
+            let stored = StoredReply::new(record.revision, entry).to_bytes();
+            if let Some(old) = replies.insert(entry.key.as_slice(), stored.as_slice())? {
+                // The key was used before; only its last use decides when it may go.
+                if let Some((revision, ts_ms)) = StoredReply::place(old.value()) {
+                    by_time.remove((ts_ms, revision))?;
+                }
+            }
+            by_time.insert((entry.ts_ms, record.revision), entry.key.as_slice())?;
+        }
+        let newest_ms = by_time.last()?.map_or(0, |(place, _)| place.value().0);
+        for _ in 0..IdempotencyLimits::budget(added) {
+            let keys = replies.len()?;
+            let Some((place, key)) = by_time.first()?.map(|(p, k)| (p.value(), k.value().to_vec()))
+            else {
+                break;
+            };
+            if !self.options.idempotency.may_go(place.0, newest_ms, keys) {
+                break;
+            }
+            replies.remove(key.as_slice())?;
+            by_time.remove(place)?;
+        }
+        Ok(())
+    }
+
+    fn embedded_reader(&self) -> EmbeddedReader {
+        EmbeddedReader::new(&self.db)
+    }
+}
+
+impl CommandLog for EmbeddedLog {
+    fn append(&mut self, batch: &[Record]) -> Result<(), LogError> {
+        self.usable()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.commit(batch, None)
+    }
+
+    fn head(&self) -> Head {
+        self.head
+    }
+
+    fn reader(&self) -> Box<dyn LogReader> {
+        Box::new(self.embedded_reader())
+    }
+
+    fn begin_snapshot(&mut self, meta: SnapshotMeta) -> Result<(), LogError> {
+        self.usable()?;
+        let at = self.embedded_reader().hashes(meta.revision)?;
+        snapshot::check_meta(&meta, at, &self.kept)?;
+        if let Some(unfinished) = self.snapshot.take() {
+            self.dropped.push_back(unfinished.id());
+        }
+        self.snapshot = Some(SnapshotWriter::new(meta, self.next_snapshot));
+        self.next_snapshot = self.next_snapshot.saturating_add(1);
+        Ok(())
+    }
+
+    fn write_snapshot_chunk(&mut self, chunk: &[u8]) -> Result<(), LogError> {
+        self.usable()?;
+        let snapshot = self.snapshot.as_mut().ok_or(LogError::NoSnapshotBegun)?;
+        snapshot.push(chunk)
+    }
+
+    fn step_snapshot(&mut self) -> Result<u64, LogError> {
+        self.usable()?;
+        let Some(snapshot) = &self.snapshot else {
+            return Ok(0);
+        };
+        if snapshot.has_queued() {
+            self.commit(&[], None)?;
+        } else {
+            let reader = self.embedded_reader();
+            if let Some(snapshot) = &mut self.snapshot {
+                reader.check_pieces(snapshot, self.options.snapshot_bytes_per_commit)?;
+            }
+        }
+        Ok(self.snapshot.as_ref().map_or(0, SnapshotWriter::left))
+    }
+
+    fn finish_snapshot(&mut self) -> Result<(), LogError> {
+        self.usable()?;
+        if self.snapshot.is_none() {
+            return Err(LogError::NoSnapshotBegun);
+        }
+        while self.step_snapshot()? > 0 {}
+        let Some(snapshot) = self.snapshot.take() else {
+            return Err(LogError::NoSnapshotBegun);
+        };
+        let done = match snapshot.finish() {
+            Ok(done) => done,
+            Err(error) => {
+                self.dropped.push_back(snapshot.id());
+                return Err(error);
+            }
+        };
+        self.commit(&[], Some(&done))?;
+        let old = snapshot::superseded(&self.kept, &done);
+        self.dropped.extend(old.iter().map(|old| old.id));
+        self.kept.retain(|kept| !old.contains(kept));
+        self.kept.push(done);
+        Ok(())
+    }
+
+    fn truncate_before(&mut self, revision: u64) -> Result<(), LogError> {
+        self.usable()?;
+        let Some(first) = snapshot::check_cut(revision, &self.head, &self.kept)? else {
+            return Ok(());
+        };
+        let before = std::mem::replace(&mut self.head.first, first);
+        let done = self.commit(&[], None);
+        if done.is_err() {
+            self.head.first = before;
+        }
+        done
+    }
+
+    fn release_reserve(&mut self) -> Result<bool, LogError> {
+        let Some(reserve) = self.reserve.take() else {
+            return Ok(false);
+        };
+        reserve.release().map_err(|error| LogError::io("releasing the reserve", &error))?;
+        Ok(true)
+    }
+}
+
+const OPEN: &str = "opening the log";
+
+/// A batch in bytes, and the head after it.
+struct Framed {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    head: Head,
+}
+
+impl Framed {
+    fn new(head: &Head, batch: &[Record]) -> Result<Framed, LogError> {
+        let mut framed =
+            Framed { bytes: Vec::new(), ends: Vec::with_capacity(batch.len()), head: *head };
+        let mut frame = Vec::new();
+        for record in batch {
+            chain::extend(&mut framed.head, record, &mut frame)?;
+            framed.bytes.extend_from_slice(&frame);
+            framed.ends.push(framed.bytes.len());
+        }
+        chain::check_batch_bytes(framed.bytes.len())?;
+        Ok(framed)
+    }
+
+    fn frames(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = 0;
+        self.ends.iter().map(move |end| {
+            let frame = self.bytes.get(from..*end).unwrap_or_default();
+            from = *end;
+            frame
+        })
+    }
+}
+
+/// What a transaction did besides adding the batch.
+struct Written {
+    oldest_stored: u64,
+    pieces: usize,
+    dropped_is_empty: bool,
+}
+
+fn check_format(meta: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<(), LogError> {
+    let format = get(meta, FORMAT)?.ok_or_else(|| missing("the format version"))?;
+    let found = <[u8; 4]>::try_from(format.as_slice())
+        .map(u32::from_le_bytes)
+        .map_err(|_| missing("the format version"))?;
+    if found == LOG_FORMAT {
+        return Ok(());
+    }
+    let writer = get(meta, WRITER)?.unwrap_or_default();
+    Err(LogError::Format { found, writer: String::from_utf8_lossy(&writer).into_owned() })
+}
+
+fn get(
+    meta: &impl ReadableTable<&'static str, &'static [u8]>,
+    key: &str,
+) -> Result<Option<Vec<u8>>, LogError> {
+    let value = meta.get(key).map_err(|e| failed(OPEN, e.into()))?;
+    Ok(value.map(|value| value.value().to_vec()))
+}
+
+fn missing(what: &str) -> LogError {
+    LogError::Damaged(format!("{what} is missing or unreadable"))
+}
+
+fn open<K: redb::Key + 'static, V: redb::Value + 'static>(
+    read: &redb::ReadTransaction,
+    table: redb::TableDefinition<'_, K, V>,
+) -> Result<redb::ReadOnlyTable<K, V>, LogError> {
+    read.open_table(table).map_err(|e| failed(OPEN, e.into()))
+}
+
+/// Makes the file's name as durable as its content will be.
+fn sync_directory(path: &Path) -> std::io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}
