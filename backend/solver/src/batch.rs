@@ -1,0 +1,59 @@
+//! Chooses hosts for many VMs, as if they were placed one by one.
+
+use crate::place::{Choice, How, Scratch, place};
+use crate::problem::Problem;
+use cluster::{Strategy, Vm};
+
+/// Chooses hosts for VMs that are not placed, each as if those before it had been placed.
+///
+/// Answers are in the order of `vms`; the decreasing strategies place the largest first. With
+/// `atomic`, a rejected VM means that none gets a host; the rejected ones keep their reasons.
+/// The tables are left as they were.
+pub fn place_batch(
+    problem: &mut Problem,
+    scratch: &mut Scratch,
+    vms: &[&Vm],
+    how: &How,
+    atomic: bool,
+) -> Vec<Choice> {
+    let mut how = *how;
+    let mut choices = vec![Choice::default(); vms.len()];
+    let order = order(problem, vms, how.strategy);
+    for &row in &order {
+        let choice = place(problem, scratch, vms[row], &how);
+        if let Some(chosen) = &choice.host {
+            problem.add_vm(chosen.host, vms[row], &chosen.committed);
+            how.round_robin_after = Some(chosen.host);
+        }
+        choices[row] = choice;
+    }
+    for &row in order.iter().rev() {
+        if let Some(chosen) = &choices[row].host {
+            problem.remove_vm(chosen.host, vms[row], &chosen.committed);
+        }
+    }
+    if atomic && choices.iter().any(|choice| choice.host.is_none()) {
+        choices.iter_mut().for_each(withdraw);
+    }
+    choices
+}
+
+/// The order in which a strategy places a batch.
+fn order(problem: &Problem, vms: &[&Vm], strategy: Strategy) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..vms.len()).collect();
+    if matches!(strategy, Strategy::FirstFitDecreasing | Strategy::BestFitDecreasing) {
+        let hosts = problem.hosts.count();
+        order.sort_by_cached_key(|&row| {
+            std::cmp::Reverse(problem.room.size(&vms[row].demand, hosts))
+        });
+    }
+    order
+}
+
+/// Takes back an answer because another VM of its batch was rejected.
+fn withdraw(choice: &mut Choice) {
+    if choice.host.take().is_some() {
+        choice.alternatives.clear();
+        choice.rejections = Default::default();
+    }
+}

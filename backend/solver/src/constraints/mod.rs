@@ -1,0 +1,87 @@
+//! The hosts that may take a VM, rule by rule in the documented order.
+//!
+//! This is the one feasibility function. `place` runs it on the whole fleet, `feasible` on a mask
+//! of one host; a rule only ever removes hosts from the mask and says how many.
+
+pub(crate) mod affinity;
+mod capacity;
+mod eligibility;
+mod repulsion;
+pub(crate) mod spread;
+
+use crate::bits::{Bits, Mask};
+use crate::problem::Problem;
+use crate::request::Request;
+use cluster::{AffinityKind, HostIx, Reason, Rejections};
+
+/// The masks that filtering needs.
+#[derive(Debug, Default)]
+pub(crate) struct Masks {
+    /// The hosts that are left.
+    pub(crate) left: Mask,
+    /// The hosts that count for spread rules: those that pass every rule before `Affinity`.
+    eligible: Mask,
+    union: Bits,
+}
+
+/// Leaves in `masks.left` the hosts that may take the VM; the others are counted by reason.
+pub(crate) fn filter(problem: &Problem, request: &mut Request, masks: &mut Masks) -> Rejections {
+    let mut rejections = Rejections::default();
+    masks.left.reset_to(problem.hosts.present());
+    eligibility::narrow(problem, request, &mut masks.left, &mut masks.union, &mut rejections);
+    if !request.spreads.is_empty() {
+        masks.eligible.copy_from(&masks.left);
+        for spread in &mut request.spreads {
+            spread.settle(problem, &masks.eligible);
+        }
+    }
+    narrow_to_neighbours(problem, request, masks, &mut rejections);
+    capacity::narrow(problem, &request.asks, &mut masks.left, &mut rejections);
+    rejections
+}
+
+/// The same for one host: the first rule that keeps the VM away, if any.
+pub(crate) fn check(
+    problem: &Problem,
+    request: &mut Request,
+    masks: &mut Masks,
+    host: HostIx,
+) -> Result<(), Reason> {
+    let mut rejections = Rejections::default();
+    masks.left.reset_to_one(host);
+    eligibility::narrow(problem, request, &mut masks.left, &mut masks.union, &mut rejections);
+    let uncertain = request.spreads.iter().any(|spread| spread.needs_fewest(problem, host));
+    if rejections.total() == 0 && uncertain {
+        let (eligible, union) = (&mut masks.eligible, &mut masks.union);
+        eligible.reset_to(problem.hosts.present());
+        eligibility::narrow(problem, request, eligible, union, &mut Rejections::default());
+        for spread in &mut request.spreads {
+            spread.settle(problem, &masks.eligible);
+        }
+    }
+    narrow_to_neighbours(problem, request, masks, &mut rejections);
+    capacity::narrow(problem, &request.asks, &mut masks.left, &mut rejections);
+    rejections.0.first().map_or(Ok(()), |&(reason, _)| Err(reason))
+}
+
+/// The rules that depend on where other VMs are.
+fn narrow_to_neighbours(
+    problem: &Problem,
+    request: &Request,
+    masks: &mut Masks,
+    rejections: &mut Rejections,
+) {
+    let Masks { left, union, .. } = masks;
+    for (kind, reason) in
+        [(AffinityKind::Together, Reason::Affinity), (AffinityKind::Apart, Reason::AntiAffinity)]
+    {
+        let rules = request.rules.iter().filter(|rule| rule.kind == kind && !rule.about_hosts);
+        for rule in rules.filter(|rule| rule.weight.is_none()) {
+            rejections.add(reason, rule.narrow(problem, left, union));
+        }
+    }
+    rejections.add(Reason::AntiAffinity, repulsion::narrow(problem, request, left));
+    for spread in request.spreads.iter().filter(|spread| spread.weight.is_none()) {
+        rejections.add(Reason::Spread, spread.narrow(problem, left));
+    }
+}

@@ -1,0 +1,30 @@
+//! Chooses hosts for VMs on dense tables that are patched in place.
+//!
+//! A `Problem` holds what placing needs to know of hosts and placed VMs, by row. `place` narrows
+//! the fleet to the hosts that may take a VM, counting what each rule leaves out, and picks the
+//! best by score; every host is considered. `place_batch` does so for many VMs as if one by one.
+//! `feasible` asks the same rules about one host.
+//!
+//! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
+//! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
+
+mod batch;
+mod bits;
+mod cache;
+mod constraints;
+mod domains;
+mod groups;
+mod hosts;
+mod place;
+mod predicates;
+mod problem;
+mod request;
+mod room;
+mod score;
+mod standing;
+mod tally;
+mod wishes;
+
+pub use batch::place_batch;
+pub use place::{Choice, Chosen, How, Scratch, feasible, place};
+pub use problem::Problem;

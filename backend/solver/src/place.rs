@@ -1,0 +1,198 @@
+//! Chooses a host for one VM.
+
+use crate::bits::{at_least, ones, sum_at_least};
+use crate::constraints::{self, Masks};
+use crate::problem::Problem;
+use crate::request::Request;
+use crate::score::Formula;
+use crate::wishes;
+use cluster::{Amounts, Breakdown, HostIx, Index, Reason, Rejections, Strategy, Vm};
+use policy::Weights;
+use smallvec::SmallVec;
+
+/// Buffers that are kept between requests, so that placing allocates nothing.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(crate) masks: Masks,
+    /// What the request's wishes add to each host's standing at most.
+    pub(crate) wishes: Vec<i32>,
+}
+
+/// How a host is chosen among those that may take the VM.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    pub weights: Weights,
+    pub strategy: Strategy,
+    /// For `RoundRobin`: the host that was used last.
+    pub round_robin_after: Option<HostIx>,
+}
+
+/// Where a VM goes, or why nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    pub host: Option<Chosen>,
+    /// The next best hosts and their scores, best first.
+    pub alternatives: SmallVec<[(HostIx, i64); 3]>,
+    /// Hosts left out, by the first rule that each fails.
+    pub rejections: Rejections,
+    /// Every host there is.
+    pub considered: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    pub host: HostIx,
+    pub score: i64,
+    pub breakdown: Breakdown,
+    /// What the VM takes on this host.
+    pub committed: Amounts,
+}
+
+/// The chosen host and its alternatives.
+pub(crate) const WANTED: usize = 4;
+
+/// Chooses a host for a VM that is not placed. The tables change only in what they remember of
+/// predicates and levels.
+pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -> Choice {
+    let formula = Formula::new(how.strategy, &how.weights, vm.hints.bursty);
+    let mut request = Request::compile(problem, vm, formula.crowding());
+    let standing = prepare(problem, &formula);
+    let rejections = constraints::filter(problem, &mut request, &mut scratch.masks);
+    let best = match how.strategy {
+        Strategy::FirstFit | Strategy::FirstFitDecreasing => {
+            by_index(problem, &request, &formula, scratch, HostIx(0))
+        }
+        Strategy::RoundRobin => {
+            let start = how.round_robin_after.map_or(HostIx(0), |last| problem.hosts.after(last));
+            by_index(problem, &request, &formula, scratch, start)
+        }
+        _ => by_score(problem, &request, &formula, scratch, standing, WANTED),
+    };
+    choice(problem, &request, rejections, &best)
+}
+
+/// Whether the VM may be placed on this host: what it takes there, or the first rule in its way.
+pub fn feasible(problem: &mut Problem, vm: &Vm, host: HostIx) -> Result<Amounts, Reason> {
+    if problem.hosts.get(host).is_none() {
+        return Err(Reason::HostState);
+    }
+    let mut request = Request::compile(problem, vm, false);
+    let mut scratch = std::mem::take(&mut problem.scratch);
+    let result = constraints::check(problem, &mut request, &mut scratch.masks, host);
+    problem.scratch = scratch;
+    result.map(|()| request.committed(problem, host))
+}
+
+/// Brings the standings of every host up to date; returns their row.
+pub(crate) fn prepare(problem: &mut Problem, formula: &Formula) -> usize {
+    problem.prices.refresh();
+    problem.room.refresh();
+    problem.standings.prepare(formula.view(), &problem.room, &problem.prices)
+}
+
+/// A host with its score.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scored {
+    pub(crate) score: i64,
+    pub(crate) host: HostIx,
+    pub(crate) breakdown: Breakdown,
+}
+
+/// The best hosts so far, best first. Offered in order of index, so equals stay in order.
+pub(crate) type Best = SmallVec<[Scored; WANTED]>;
+
+pub(crate) fn choice(
+    problem: &Problem,
+    request: &Request,
+    rejections: Rejections,
+    best: &[Scored],
+) -> Choice {
+    let host = best.first().map(|best| Chosen {
+        host: best.host,
+        score: best.score,
+        breakdown: best.breakdown,
+        committed: request.committed(problem, best.host),
+    });
+    let others = best.iter().skip(1).take(WANTED - 1);
+    Choice {
+        host,
+        alternatives: others.map(|other| (other.host, other.score)).collect(),
+        rejections,
+        considered: problem.hosts.count(),
+    }
+}
+
+pub(crate) fn score(
+    problem: &Problem,
+    request: &Request,
+    formula: &Formula,
+    host: HostIx,
+) -> Scored {
+    let breakdown = formula.score(problem, request, host);
+    Scored { score: breakdown.total(), host, breakdown }
+}
+
+/// The `wanted` best hosts of the mask.
+///
+/// A host is scored exactly only if its standing and the most that the request can add reach the
+/// last of the best so far, which leaves out nearly all of a large fleet and never a winner.
+fn by_score(
+    problem: &Problem,
+    request: &Request,
+    formula: &Formula,
+    scratch: &mut Scratch,
+    standing: usize,
+    wanted: usize,
+) -> Best {
+    let most = formula.most_fit(problem, request)
+        + wishes::bound(problem, request, formula, &mut scratch.wishes);
+    let wishes = scratch.wishes.as_chunks().0;
+    let mask = &scratch.masks.left;
+    let mut best = Best::new();
+    for block in mask.scope() {
+        let mut lanes = mask.word(block);
+        if lanes == 0 {
+            continue;
+        }
+        if best.len() == wanted {
+            // Equal scores go to the lower index, so from here on only more will do.
+            let least = best[wanted - 1].score + 1 - most;
+            let least = least.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+            let standings = problem.standings.block(standing, block);
+            lanes &= match wishes.get(block) {
+                None => at_least(standings, least),
+                Some(wishes) => sum_at_least(standings, wishes, least),
+            };
+        }
+        for host in ones(block, lanes) {
+            offer(&mut best, wanted, score(problem, request, formula, host));
+        }
+    }
+    best
+}
+
+fn offer(best: &mut Best, wanted: usize, scored: Scored) {
+    if best.len() == wanted {
+        if scored.score <= best[wanted - 1].score {
+            return;
+        }
+        best.pop();
+    }
+    let row = best.iter().position(|kept| kept.score < scored.score).unwrap_or(best.len());
+    best.insert(row, scored);
+}
+
+/// The first hosts of the mask in order of index, starting at `start` and going round.
+fn by_index(
+    problem: &Problem,
+    request: &Request,
+    formula: &Formula,
+    scratch: &Scratch,
+    start: HostIx,
+) -> Best {
+    let mask = &scratch.masks.left;
+    let later = mask.iter_from(start);
+    let earlier = mask.iter().take_while(|host| host.row() < start.row());
+    let hosts = later.chain(earlier).take(WANTED);
+    hosts.map(|host| score(problem, request, formula, host)).collect()
+}

@@ -1,0 +1,139 @@
+//! The tables that placing reads, and how they follow hosts and VMs that come, change and go.
+//!
+//! Only patches here; what the tables mean is each table's own business.
+
+use crate::domains::{Domains, LevelIx};
+use crate::groups::{Groups, SubjectKey, SubjectKind};
+use crate::hosts::Hosts;
+use crate::place::Scratch;
+use crate::predicates::Predicates;
+use crate::room::Room;
+use crate::standing::{Prices, Standings};
+use cluster::{AffinityKind, Amounts, Host, HostIx, Level, Name, Strength, Subject, Vm};
+use smallvec::SmallVec;
+
+/// Every host and placed VM as dense tables by row, patched in place.
+///
+/// VM keys are unique among placed VMs; a VM that is being placed is not in the tables.
+#[derive(Debug)]
+pub struct Problem {
+    pub(crate) hosts: Hosts,
+    pub(crate) room: Room,
+    pub(crate) domains: Domains,
+    pub(crate) groups: Groups,
+    pub(crate) predicates: Predicates,
+    pub(crate) prices: Prices,
+    pub(crate) standings: Standings,
+    /// For `feasible`, which is given none.
+    pub(crate) scratch: Scratch,
+}
+
+impl Problem {
+    /// An empty fleet with this many resource dimensions.
+    pub fn new(dimensions: usize) -> Self {
+        Self {
+            hosts: Hosts::default(),
+            room: Room::new(dimensions),
+            domains: Domains::default(),
+            groups: Groups::default(),
+            predicates: Predicates::default(),
+            prices: Prices::default(),
+            standings: Standings::default(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Adds dimensions, of which no host has anything yet. Dimensions never go away.
+    pub fn set_dimensions(&mut self, dimensions: usize) {
+        self.room.set_dimensions(dimensions);
+    }
+
+    /// Inserts a host, or replaces what is known of it; what runs on it stays.
+    pub fn put_host(&mut self, ix: HostIx, host: &Host) {
+        self.hosts.put(ix, host);
+        let groups = &mut self.groups;
+        self.domains.put_host(ix, Some(host), |moved| groups.move_host(ix, moved));
+        self.predicates.put_host(ix, Some(host));
+        self.prices.put(ix, Some(host.price.marginal_micros_per_hour()));
+        self.room.put_host(ix, host);
+        self.standings.patch(ix, &self.room, &self.prices);
+    }
+
+    /// Removes a host. It must carry no VM.
+    pub fn remove_host(&mut self, ix: HostIx) {
+        if self.hosts.remove(ix).is_none() {
+            return;
+        }
+        debug_assert_eq!(self.room.host(ix).vms, 0, "a host that carries VMs was removed");
+        self.domains.put_host(ix, None, |_| {});
+        self.predicates.put_host(ix, None);
+        self.prices.put(ix, None);
+        self.room.remove_host(ix);
+        self.standings.patch(ix, &self.room, &self.prices);
+    }
+
+    /// Puts a VM on a host, where it takes `committed`.
+    pub fn add_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
+        self.room.commit(host, committed, true);
+        self.standings.patch(host, &self.room, &self.prices);
+        self.groups.add_vm(&vm.key, host);
+        for group in groups_of(vm) {
+            let key = SubjectKey::new(&vm.key.tenant, SubjectKind::Group, group);
+            self.groups.add_member(key, host, &self.domains);
+        }
+        for (key, level) in repelled_by(vm) {
+            let level = self.level(level);
+            self.domains.pin(level);
+            self.groups.add_repeller(key, level, host, &self.domains);
+        }
+    }
+
+    /// Takes a VM off a host and gives back what it was added with.
+    pub fn remove_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
+        self.room.commit(host, committed, false);
+        self.standings.patch(host, &self.room, &self.prices);
+        self.groups.remove_vm(&vm.key);
+        for group in groups_of(vm) {
+            let key = SubjectKey::new(&vm.key.tenant, SubjectKind::Group, group);
+            self.groups.remove_member(&key, host, &self.domains);
+        }
+        for (key, level) in repelled_by(vm) {
+            let level = self.level(level);
+            self.groups.remove_repeller(&key, level, host, &self.domains);
+            self.domains.unpin(level);
+        }
+    }
+
+    /// The row of a level, making its table when it is a label that no rule named before.
+    pub(crate) fn level(&mut self, level: &Level) -> LevelIx {
+        let groups = &mut self.groups;
+        self.domains.level(level, &self.hosts, |dropped| groups.untrack(dropped))
+    }
+}
+
+/// The groups that a VM belongs to, each once.
+pub(crate) fn groups_of(vm: &Vm) -> SmallVec<[&Name; 4]> {
+    let mut groups = SmallVec::new();
+    for group in vm.groups.iter().chain(vm.spreads.iter().map(|spread| &spread.group)) {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// The subjects that a placed VM keeps away, and at which level.
+fn repelled_by(vm: &Vm) -> impl Iterator<Item = (SubjectKey, &Level)> {
+    let required = vm
+        .affinities
+        .iter()
+        .filter(|rule| rule.kind == AffinityKind::Apart && rule.strength == Strength::Required);
+    required.filter_map(|rule| {
+        let (kind, name) = match &rule.subject {
+            Subject::Vm(id) => (SubjectKind::Vm, id),
+            Subject::Group(group) => (SubjectKind::Group, group),
+            Subject::Hosts(_) => return None,
+        };
+        Some((SubjectKey::new(&vm.key.tenant, kind, name), &rule.level))
+    })
+}

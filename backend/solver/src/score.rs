@@ -1,0 +1,179 @@
+//! The score of one host for one request.
+//!
+//! Every strategy is a formula: what the fit and load terms mean and what each term weighs.
+//!
+//! | strategy | formula |
+//! |---|---|
+//! | `balanced` | the policy's weights |
+//! | `consolidate` | the policy's weights; load counts the highest utilisation itself |
+//! | `spread` | the policy's weights; load counts few VMs, 8000 / (8 + n); affinity is multiplied by 32 / (32 + crowd), where the crowd is the members of the VM's own groups in the host's zone, plus 4 for each in its rack, plus 16 for each on the host |
+//! | `best_fit`, `bfd` | 100 x mean utilisation after placing |
+//! | `worst_fit` | 100 x (1000 - mean utilisation after placing) |
+//! | `least_loaded` | 100 x (1000 - highest utilisation before placing) |
+//! | `first_fit`, `ffd`, `round_robin` | as `balanced`, but hosts are taken by index, not by score |
+//!
+//! A bursty VM doubles the weight of load where the policy's weights are used.
+
+use crate::domains::LevelIx;
+use crate::problem::Problem;
+use crate::request::Request;
+use crate::room::Use;
+use crate::standing::View;
+use cluster::{Breakdown, HostIx, Strategy, Term};
+use policy::Weights;
+
+/// What an untolerated `PreferNoSchedule` taint takes from the affinity term.
+const SOFT_TAINT: i64 = 250;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FitBy {
+    /// 1000 less the distance from highest to mean utilisation.
+    Evenness,
+    /// Mean utilisation.
+    Mean,
+    /// 1000 less mean utilisation.
+    Spare,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoadBy {
+    /// 1000 less the highest utilisation.
+    Headroom,
+    /// The highest utilisation.
+    Busy,
+    /// Few VMs.
+    Vms,
+}
+
+impl LoadBy {
+    pub(crate) fn value(self, host: &Use) -> i64 {
+        match self {
+            LoadBy::Headroom => 1000 - i64::from(host.highest),
+            LoadBy::Busy => host.highest.into(),
+            LoadBy::Vms => 8000 / (8 + i64::from(host.vms)),
+        }
+    }
+}
+
+/// How the terms of a score are made and weighed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Formula {
+    fit_by: FitBy,
+    load_by: LoadBy,
+    /// Whether members of the VM's own groups nearby lower the affinity term.
+    crowding: bool,
+    weights: [i64; 5],
+}
+
+impl Formula {
+    pub(crate) fn new(strategy: Strategy, weights: &Weights, bursty: bool) -> Self {
+        let single = |term: Term, fit_by| {
+            let mut weights = [0; 5];
+            weights[term.row()] = 100;
+            Self { fit_by, load_by: LoadBy::Headroom, crowding: false, weights }
+        };
+        let weighted = |load_by, crowding| {
+            let mut weights = Term::ALL.map(|term| i64::from(weights.get(term)));
+            if bursty {
+                weights[Term::Load.row()] *= 2;
+            }
+            Self { fit_by: FitBy::Evenness, load_by, crowding, weights }
+        };
+        match strategy {
+            Strategy::BestFit | Strategy::BestFitDecreasing => single(Term::Fit, FitBy::Mean),
+            Strategy::WorstFit => single(Term::Fit, FitBy::Spare),
+            Strategy::LeastLoaded => single(Term::Load, FitBy::Evenness),
+            Strategy::Spread => weighted(LoadBy::Vms, true),
+            Strategy::Consolidate => weighted(LoadBy::Busy, false),
+            Strategy::Balanced
+            | Strategy::FirstFit
+            | Strategy::FirstFitDecreasing
+            | Strategy::RoundRobin => weighted(LoadBy::Headroom, false),
+        }
+    }
+
+    pub(crate) fn weight(&self, term: Term) -> i64 {
+        self.weights[term.row()]
+    }
+
+    pub(crate) fn crowding(&self) -> bool {
+        self.crowding
+    }
+
+    pub(crate) fn view(&self) -> View {
+        View {
+            fit_by: self.fit_by,
+            load_by: self.load_by,
+            fit: self.weight(Term::Fit),
+            load: self.weight(Term::Load),
+            cost: self.weight(Term::Cost),
+        }
+    }
+
+    /// The most that the request can add to a host's standing through the fit term.
+    pub(crate) fn most_fit(&self, problem: &Problem, request: &Request) -> i64 {
+        match self.fit_by {
+            FitBy::Evenness | FitBy::Mean => {
+                self.weight(Term::Fit) * problem.room.most_added(&request.asks)
+            }
+            FitBy::Spare => 0,
+        }
+    }
+
+    /// The exact score of one host, by term.
+    pub(crate) fn score(&self, problem: &Problem, request: &Request, host: HostIx) -> Breakdown {
+        let values = [
+            self.fit(problem, request, host),
+            self.affinity(problem, request, host),
+            self.load_by.value(&problem.room.host(host)),
+            if self.weight(Term::Locality) == 0 {
+                0
+            } else {
+                request.locality.value(problem, host)
+            },
+            problem.prices.cost(host),
+        ];
+        let mut parts = [0; 5];
+        for ((part, weight), value) in parts.iter_mut().zip(self.weights).zip(values) {
+            *part = weight * value;
+        }
+        Breakdown(parts)
+    }
+
+    fn fit(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {
+        if self.weight(Term::Fit) == 0 {
+            return 0;
+        }
+        let (highest, mean) = problem.room.after(&request.asks, host);
+        match self.fit_by {
+            FitBy::Evenness => 1000 - (highest - mean),
+            FitBy::Mean => mean,
+            FitBy::Spare => 1000 - mean,
+        }
+    }
+
+    fn affinity(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {
+        if self.weight(Term::Affinity) == 0 {
+            return 0;
+        }
+        let soft = problem.predicates.tolerated(request.tolerated).soft(host);
+        let value = request.wishes_held(problem, host) - SOFT_TAINT * i64::from(soft);
+        let value = value.max(0);
+        if self.crowding { value * 32 / (32 + crowd(problem, request, host)) } else { value }
+    }
+}
+
+/// Members of the VM's own groups near the host; nearer ones count more.
+fn crowd(problem: &Problem, request: &Request, host: HostIx) -> i64 {
+    let weighed = [(LevelIx::ZONE, 1), (LevelIx::RACK, 4), (LevelIx::HOST, 16)];
+    let mut crowd = 0;
+    for &group in &request.own_groups {
+        for (level, weight) in weighed {
+            if let Some(domain) = problem.domains.of(level, host) {
+                let members = problem.groups.members(group, level).get(domain);
+                crowd += weight * i64::from(members);
+            }
+        }
+    }
+    crowd
+}
