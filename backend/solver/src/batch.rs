@@ -18,7 +18,7 @@ pub fn place_batch(
 ) -> Vec<Choice> {
     let mut how = *how;
     let mut choices = vec![Choice::default(); vms.len()];
-    let order = order(problem, vms, how.strategy);
+    let order = batch_order(problem, vms, how.strategy);
     for &row in &order {
         let choice = place(problem, scratch, vms[row], &how);
         if let Some(chosen) = &choice.host {
@@ -38,8 +38,8 @@ pub fn place_batch(
     choices
 }
 
-/// The order in which a strategy places a batch.
-fn order(problem: &Problem, vms: &[&Vm], strategy: Strategy) -> Vec<usize> {
+/// The order in which a strategy places a batch: rows of `vms`.
+pub fn batch_order(problem: &Problem, vms: &[&Vm], strategy: Strategy) -> Vec<usize> {
     let mut order: Vec<usize> = (0..vms.len()).collect();
     if matches!(strategy, Strategy::FirstFitDecreasing | Strategy::BestFitDecreasing) {
         let hosts = problem.hosts.count();

@@ -25,6 +25,6 @@ mod standing;
 mod tally;
 mod wishes;
 
-pub use batch::place_batch;
+pub use batch::{batch_order, place_batch};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
 pub use problem::Problem;
