@@ -1,30 +1,31 @@
 //! The log on a real disk: one redb file, one durable transaction per batch.
 //!
 //! Deleting (old replies, cut records, dropped snapshots) is spread over later commits, a bounded
-//! piece each, so that no batch waits for housekeeping. Reading is in `reader`, the space kept
-//! for a full disk in `reserve`.
+//! piece each, so that no batch waits for housekeeping. Reading is in `reader`, the files around
+//! the database in `files`, the space kept for a full disk in `reserve`.
 
+mod files;
 mod reader;
 mod reserve;
 mod tables;
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use redb::{Database, ReadableTable, ReadableTableMetadata};
 
 use crate::chain::{self, RecordHashes};
 use crate::error::{Flaw, LogError, this_version};
 use crate::idempotency::IdempotencyLimits;
 use crate::snapshot::{self, Finished, SnapshotWriter};
 use crate::{CommandLog, Head, LOG_FORMAT, LogReader, Record, SnapshotMeta};
+use files::Files;
 use reader::EmbeddedReader;
 use reserve::Reserve;
 use tables::{
-    FORMAT, HEAD, IDEMPOTENCY, IDEMPOTENCY_TIME, LOG, META, PIECES, SNAPSHOTS, StoredReply, WRITER,
-    failed, from_bytes, guarded, to_bytes,
+    FORMAT, Guarded, HEAD, IDEMPOTENCY, IDEMPOTENCY_TIME, LOG, META, PIECES, SNAPSHOTS,
+    StoredReply, WRITER, failed, from_bytes, guarded, to_bytes,
 };
 
 /// Records that one commit may delete; more than a full batch adds, so that cutting gets ahead.
@@ -41,6 +42,9 @@ pub struct Options {
     pub idempotency: IdempotencyLimits,
     /// Size of the file that is kept beside the log for the day the disk is full; 0 for none.
     pub reserve_bytes: u64,
+    /// Write every byte again before believing any, because a write failed since the machine was
+    /// started. `open` finds that out by itself.
+    pub distrust_cache: bool,
 }
 
 impl Default for Options {
@@ -50,6 +54,7 @@ impl Default for Options {
             snapshot_bytes_per_commit: 256 << 10,
             idempotency: IdempotencyLimits::default(),
             reserve_bytes: 64 << 20,
+            distrust_cache: false,
         }
     }
 }
@@ -57,7 +62,7 @@ impl Default for Options {
 /// A [`CommandLog`] in one redb file.
 #[derive(Debug)]
 pub struct EmbeddedLog {
-    db: Arc<Database>,
+    db: Arc<Guarded>,
     options: Options,
     head: Head,
     poison: Option<String>,
@@ -70,42 +75,45 @@ pub struct EmbeddedLog {
     /// The oldest record that is still stored; below `head.first` while cutting goes on.
     oldest_stored: u64,
     reserve: Option<Reserve>,
+    /// Last, since the lock must outlive the database.
+    files: Option<Files>,
 }
 
 impl EmbeddedLog {
     /// Opens the log at `path`, or creates it, and locks it against other processes.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<EmbeddedLog, LogError> {
         let path = path.as_ref();
-        let during = "opening the log";
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| LogError::io(during, &error))?;
-        sync_directory(path).map_err(|error| LogError::io(during, &error))?;
-        let backend =
-            redb::backends::FileBackend::new(file).map_err(|error| failed(during, error.into()))?;
-        let mut log = EmbeddedLog::open_on(backend, options)?;
+        let files = Files::lock(path)?;
+        let distrust_cache = options.distrust_cache || files.is_distrusted();
+        let options = Options { distrust_cache, ..options };
+        let mut log = EmbeddedLog::open_on(files.open(options)?, options)?;
+        if files.is_distrusted() {
+            files.trust()?;
+        }
         log.reserve = Reserve::take(path, options.reserve_bytes)
             .map_err(|error| LogError::io("keeping a reserve", &error))?;
+        log.files = Some(files);
         Ok(log)
     }
 
-    /// Opens the log on any storage, such as a simulated disk. Keeps no reserve.
+    /// Opens the log on any storage, such as a simulated disk. Keeps no reserve. Creating is not
+    /// atomic here: storage that a crash left half created is refused, and has to be emptied.
     pub fn open_on(
         backend: impl redb::StorageBackend,
         options: Options,
     ) -> Result<EmbeddedLog, LogError> {
         // What a killed process left in the kernel's cache would be acted upon, so it has to be
         // as durable as what was acknowledged.
-        backend.sync_data().map_err(|error| LogError::io("opening the log", &error))?;
-        guarded("opening the log", move || {
+        let rewritten = match options.distrust_cache {
+            true => files::rewrite(&backend),
+            false => Ok(()),
+        };
+        rewritten.and_then(|()| backend.sync_data()).map_err(|error| LogError::io(OPEN, &error))?;
+        guarded(OPEN, move || {
             let db = Database::builder()
                 .set_cache_size(options.cache_bytes)
                 .create_with_backend(backend)
-                .map_err(|error| failed("opening the log", error.into()))?;
+                .map_err(|error| failed(OPEN, error.into()))?;
             EmbeddedLog::load(db, options)
         })
     }
@@ -118,7 +126,7 @@ impl EmbeddedLog {
 
     fn load(db: Database, options: Options) -> Result<EmbeddedLog, LogError> {
         let mut log = EmbeddedLog {
-            db: Arc::new(db),
+            db: Arc::new(Guarded::new(db)),
             options,
             head: Head::EMPTY,
             poison: None,
@@ -128,8 +136,9 @@ impl EmbeddedLog {
             dropped: VecDeque::new(),
             oldest_stored: 1,
             reserve: None,
+            files: None,
         };
-        let read = log.db.begin_read().map_err(|e| failed(OPEN, e.into()))?;
+        let read = log.db.begin_read().map_err(|e| failed(OPEN, e))?;
         let meta = match read.open_table(META) {
             Ok(meta) => meta,
             Err(redb::TableError::TableDoesNotExist(_)) => {
@@ -149,7 +158,9 @@ impl EmbeddedLog {
         let snapshots = open(&read, SNAPSHOTS)?;
         for row in snapshots.iter().map_err(|e| failed(OPEN, e.into()))? {
             let (_, row) = row.map_err(|e| failed(OPEN, e.into()))?;
-            log.kept.push(from_bytes("a snapshot's row", row.value())?);
+            let kept: Finished = from_bytes("a snapshot's row", row.value())?;
+            log.next_snapshot = log.next_snapshot.max(kept.id.saturating_add(1));
+            log.kept.push(kept);
         }
         log.find_leftover_pieces(&open(&read, PIECES)?)?;
         Ok(log)
@@ -158,8 +169,7 @@ impl EmbeddedLog {
     fn create(&self) -> Result<(), LogError> {
         let during = "creating the log";
         let write = || -> Result<(), redb::Error> {
-            let mut tx = self.db.begin_write()?;
-            tx.set_durability(Durability::Immediate)?;
+            let tx = self.db.begin_write()?;
             tx.open_table(LOG)?;
             tx.open_table(SNAPSHOTS)?;
             tx.open_table(PIECES)?;
@@ -216,7 +226,7 @@ impl EmbeddedLog {
                 self.dropped.push_back(id);
             }
             from = id.saturating_add(1);
-            self.next_snapshot = from;
+            self.next_snapshot = self.next_snapshot.max(from);
         }
     }
 
@@ -231,6 +241,9 @@ impl EmbeddedLog {
     fn poisoned<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
         if let Err(error) = &result {
             self.poison = Some(error.to_string());
+            if let Some(files) = &self.files {
+                files.distrust();
+            }
         }
         result
     }
@@ -258,8 +271,7 @@ impl EmbeddedLog {
         done: Option<&Finished>,
     ) -> Result<Written, LogError> {
         let write = || -> Result<Written, redb::Error> {
-            let mut tx = self.db.begin_write()?;
-            tx.set_durability(Durability::Immediate)?;
+            let tx = self.db.begin_write()?;
             let mut written =
                 Written { oldest_stored: self.oldest_stored, pieces: 0, dropped_is_empty: false };
             if !batch.is_empty() || self.oldest_stored < framed.head.first {
@@ -524,13 +536,4 @@ fn open<K: redb::Key + 'static, V: redb::Value + 'static>(
     table: redb::TableDefinition<'_, K, V>,
 ) -> Result<redb::ReadOnlyTable<K, V>, LogError> {
     read.open_table(table).map_err(|e| failed(OPEN, e.into()))
-}
-
-/// Makes the file's name as durable as its content will be.
-fn sync_directory(path: &Path) -> std::io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()
 }

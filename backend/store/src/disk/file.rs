@@ -157,6 +157,9 @@ impl Undo {
 /// Puts `data` at `offset`, filling a gap before it with zeros.
 fn place(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
     let end = offset.saturating_add(data.len());
+    if data.is_empty() {
+        return;
+    }
     if offset == bytes.len() {
         bytes.extend_from_slice(data);
         return;

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{ReadTransaction, ReadableTable};
 
 use super::tables::{
-    HEAD, IDEMPOTENCY, LOG, META, PIECES, SNAPSHOTS, StoredReply, failed, from_bytes, guarded,
+    Guarded, HEAD, IDEMPOTENCY, LOG, META, PIECES, SNAPSHOTS, StoredReply, failed, from_bytes,
+    guarded,
 };
 use super::{missing, open};
 use crate::chain::{Chain, RecordHashes};
@@ -20,11 +21,11 @@ const READ: &str = "reading the log";
 /// Holds the database weakly: a forgotten reader must not keep the file locked.
 #[derive(Clone, Debug)]
 pub(super) struct EmbeddedReader {
-    db: Weak<Database>,
+    db: Weak<Guarded>,
 }
 
 impl EmbeddedReader {
-    pub(super) fn new(db: &Arc<Database>) -> EmbeddedReader {
+    pub(super) fn new(db: &Arc<Guarded>) -> EmbeddedReader {
         EmbeddedReader { db: Arc::downgrade(db) }
     }
 
@@ -64,7 +65,7 @@ impl EmbeddedReader {
     ) -> Result<T, LogError> {
         let db = self.db.upgrade().ok_or(LogError::Closed)?;
         guarded(READ, || {
-            let tx = db.begin_read().map_err(|e| failed(READ, e.into()))?;
+            let tx = db.begin_read().map_err(|e| failed(READ, e))?;
             act(&tx)
         })
     }

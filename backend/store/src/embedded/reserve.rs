@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::files::sibling;
+
 /// The file is there and really takes up its space.
 #[derive(Debug)]
 pub(super) struct Reserve {
@@ -16,9 +18,7 @@ impl Reserve {
     /// A missing reserve is taken only while twice its size is free. Otherwise a restart on the
     /// full disk would at once take back the space that was released to get going again.
     pub(super) fn take(log: &Path, bytes: u64) -> io::Result<Option<Reserve>> {
-        let mut name = log.file_name().unwrap_or_default().to_owned();
-        name.push(".reserve");
-        let path = log.with_file_name(name);
+        let path = sibling(log, ".reserve");
         if bytes == 0 {
             return Ok(None);
         }

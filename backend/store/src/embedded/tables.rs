@@ -1,8 +1,11 @@
 //! The tables of the redb file, the encoding of their small rows, and redb's errors in our words.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use redb::TableDefinition;
+use redb::{
+    Database, Durability, ReadTransaction, ReadableDatabase, TableDefinition, WriteTransaction,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -138,4 +141,42 @@ pub(super) fn guarded<T>(
             .unwrap_or("no reason given");
         Err(LogError::Damaged(format!("{during} ran into: {reason}")))
     })
+}
+
+/// A database whose closing may meet damaged pages as well.
+pub(super) struct Guarded(Option<Database>);
+
+impl Guarded {
+    pub(super) fn new(db: Database) -> Guarded {
+        Guarded(Some(db))
+    }
+
+    pub(super) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
+        let db = self.0.as_ref().ok_or(redb::Error::DatabaseClosed)?;
+        Ok(db.begin_read()?)
+    }
+
+    /// A transaction that is durable when it is committed.
+    pub(super) fn begin_write(&self) -> Result<WriteTransaction, redb::Error> {
+        let db = self.0.as_ref().ok_or(redb::Error::DatabaseClosed)?;
+        let mut tx = db.begin_write()?;
+        tx.set_durability(Durability::Immediate)?;
+        Ok(tx)
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let db = self.0.take();
+        let _ = guarded("closing the log", || {
+            drop(db);
+            Ok(())
+        });
+    }
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Guarded")
+    }
 }

@@ -40,7 +40,7 @@ pub(super) struct Index {
     pub(super) kept: Vec<Finished>,
     /// Pieces of finished snapshots and of the one being written, in order.
     pieces: BTreeMap<u64, Vec<Place>>,
-    /// The highest snapshot id of any piece, finished or not.
+    /// The highest snapshot id seen, of a finished one or not.
     last_snapshot: u64,
     pub(super) oldest_segment: u32,
     /// Whether the chain hash in `head` is that of a record which was read. It is not when older
@@ -150,6 +150,7 @@ impl Index {
     }
 
     pub(super) fn finish(&mut self, done: Finished) {
+        self.last_snapshot = self.last_snapshot.max(done.id);
         for old in snapshot::superseded(&self.kept, &done) {
             self.pieces.remove(&old.id);
             self.kept.retain(|kept| *kept != old);

@@ -1,5 +1,7 @@
 //! Opening a simulated log: read every segment, believe nothing that does not check out.
 
+use std::ops::Range;
+
 use crate::disk::SimDisk;
 use crate::error::{Flaw, LogError};
 use crate::record;
@@ -27,12 +29,6 @@ pub(super) struct Found {
 pub(super) fn recover(disk: &SimDisk, options: &SimulatedOptions) -> Result<Found, LogError> {
     let during = "opening the log";
     let mut numbers = disk.files();
-    // A killed process may have left bytes in the kernel's cache. They are about to be acted
-    // upon, so they have to be durable.
-    for number in &numbers {
-        let file = disk.file(*number);
-        file.sync().map_err(|error| LogError::io(during, &error))?;
-    }
     let mut found = Found { index: Index::new(), segment: 1, segment_bytes: 0, next_batch: 1 };
     let Some(newest) = newest_segment(disk, &mut numbers)? else {
         return Ok(found);
@@ -46,17 +42,30 @@ pub(super) fn recover(disk: &SimDisk, options: &SimulatedOptions) -> Result<Foun
         let file = disk.file(number);
         let bytes = file.read_all().map_err(|error| LogError::io(during, &error))?;
         let is_last = number == newest.number;
-        let end = found.read_segment(options, number, &bytes, is_last)?;
-        if end < bytes.len() {
-            file.set_len(end as u64)
+        let tail = found.read_segment(options, number, &bytes, is_last)?;
+        if is_last {
+            // Whether the last batch was ever acknowledged is unknown, and a sync of it may have
+            // failed. Written again it is durable, whatever happened to it before.
+            let last = bytes.get(tail.clone()).unwrap_or_default();
+            file.write_at(tail.start as u64, last)
+                .and_then(|()| file.set_len(tail.end as u64))
                 .and_then(|()| file.sync())
                 .map_err(|error| LogError::io(during, &error))?;
         }
         found.segment = number;
-        found.segment_bytes = end as u64;
+        found.segment_bytes = tail.end as u64;
     }
     found.index.head.first = newest.first_revision;
     found.index.drop_unfinished();
+    // Only now: an older snapshot's pieces may have gone with a segment that its end outlived.
+    for kept in &found.index.kept {
+        if found.index.pieces(kept.id).len() != kept.pieces as usize {
+            return Err(LogError::CorruptSnapshot {
+                revision: kept.meta.revision,
+                what: "pieces are missing".to_owned(),
+            });
+        }
+    }
     Ok(found)
 }
 
@@ -101,14 +110,15 @@ fn complete_header(bytes: &[u8]) -> Result<SegmentHeader, Unreadable> {
 }
 
 impl Found {
-    /// Takes over the batches of a segment and returns where the last complete one ends.
+    /// Takes over the batches of a segment and returns where the last complete one lies. The
+    /// first one includes the header.
     fn read_segment(
         &mut self,
         options: &SimulatedOptions,
         number: u32,
         bytes: &[u8],
         is_last: bool,
-    ) -> Result<usize, LogError> {
+    ) -> Result<Range<usize>, LogError> {
         let header = SegmentHeader::read(bytes)
             .map_err(|_| damaged(number, "it is missing or its header is unreadable"))?;
         if number == self.index.oldest_segment {
@@ -118,10 +128,11 @@ impl Found {
             return Err(damaged(number, "it does not continue the one before"));
         }
         let mut at = SEGMENT_HEADER_BYTES;
+        let mut last = 0..at;
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
             if rest.is_empty() {
-                return Ok(at);
+                return Ok(last);
             }
             let whole = BatchHeader::read(rest).and_then(|batch| {
                 let end = BATCH_HEADER_BYTES.saturating_add(batch.bytes as usize);
@@ -130,7 +141,7 @@ impl Found {
             });
             let (batch, whole) = match whole {
                 Ok(whole) => whole,
-                Err(Unreadable::Torn) if is_last => return Ok(at),
+                Err(Unreadable::Torn) if is_last => return Ok(last),
                 Err(flaw) => return Err(self.index.next_is_corrupt(flaw)),
             };
             if batch.number != self.next_batch {
@@ -143,7 +154,10 @@ impl Found {
             };
             take_batch(&mut self.index, options, whole, &place)?;
             self.next_batch = self.next_batch.saturating_add(1);
-            at = at.saturating_add(whole.len());
+            let end = at.saturating_add(whole.len());
+            let is_first = at == SEGMENT_HEADER_BYTES;
+            last = if is_first { 0 } else { at }..end;
+            at = end;
         }
     }
 }
@@ -203,12 +217,6 @@ fn take_entry(index: &mut Index, entry: &Entry<'_>, at: Place) -> Result<bool, L
         kind if kind == Kind::Finished as u8 => {
             let done: Finished = postcard::from_bytes(entry.payload)
                 .map_err(|_| unreadable("a snapshot's description is unreadable"))?;
-            if index.pieces(done.id).len() != done.pieces as usize {
-                return Err(LogError::CorruptSnapshot {
-                    revision: done.meta.revision,
-                    what: "pieces are missing".to_owned(),
-                });
-            }
             index.finish(done);
             Ok(false)
         }
