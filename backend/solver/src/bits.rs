@@ -130,6 +130,10 @@ impl Mask {
         words.iter().fold(0, |sum: u32, word| sum.wrapping_add(word.count_ones()))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words[self.scope()].iter().all(|&word| word == 0)
+    }
+
     /// Removes one host; says how many were removed.
     pub(crate) fn remove(&mut self, host: HostIx) -> u32 {
         let Some(word) = self.words.get_mut(host.row() / LANES) else { return 0 };
@@ -194,32 +198,32 @@ impl Mask {
 
 /// The lanes whose value is at least `least`, as bits.
 pub(crate) fn at_least(lanes: &[i32; LANES], least: i32) -> u64 {
-    let mut flags = [0u8; LANES];
-    for (flag, &value) in flags.iter_mut().zip(lanes) {
-        *flag = u8::from(value >= least);
-    }
-    pack(&flags)
+    gather(|lane| lanes[lane] >= least)
+}
+
+/// Whether any lane's value is at least `least`: a third of the work of finding out which.
+pub(crate) fn any_at_least(lanes: &[i32; LANES], least: i32) -> bool {
+    lanes.iter().fold(0, |any, &value| any | -i32::from(value >= least)) != 0
 }
 
 /// The lanes whose two values together are at least `least`, as bits.
 pub(crate) fn sum_at_least(lanes: &[i32; LANES], more: &[i32; LANES], least: i32) -> u64 {
-    let mut flags = [0u8; LANES];
-    for ((flag, &value), &more) in flags.iter_mut().zip(lanes).zip(more) {
-        *flag = u8::from(value.wrapping_add(more) >= least);
-    }
-    pack(&flags)
+    gather(|lane| lanes[lane].wrapping_add(more[lane]) >= least)
 }
 
-/// One bit for each byte that is 1; every byte is 0 or 1.
-fn pack(flags: &[u8; LANES]) -> u64 {
-    // Multiplying moves the lowest bit of byte i to bit 56 + i, without carries.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let mut bits = 0;
-    let (eights, _) = flags.as_chunks::<8>();
-    for (byte, eight) in eights.iter().enumerate() {
-        bits |= (u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56) << (8 * byte);
+/// One bit for each lane that passes.
+///
+/// Each lane has a bit of its own in a word as wide as the lanes, so that the compiler can test
+/// and combine several lanes at once and fold them only at the end.
+#[inline(always)]
+fn gather(test: impl Fn(usize) -> bool) -> u64 {
+    let mut halves = [0u32; 2];
+    for (half, bits) in halves.iter_mut().enumerate() {
+        for lane in 0..32 {
+            *bits |= if test(half * 32 + lane) { 1 << lane } else { 0 };
+        }
     }
-    bits
+    u64::from(halves[0]) | u64::from(halves[1]) << 32
 }
 
 #[cfg(test)]
@@ -233,6 +237,7 @@ mod tests {
             let expect =
                 (0..LANES).fold(0, |bits, lane| bits | u64::from(lanes[lane] >= least) << lane);
             assert_eq!(at_least(&lanes, least), expect);
+            assert_eq!(any_at_least(&lanes, least), expect != 0);
             assert_eq!(sum_at_least(&lanes, &[-3; LANES], least - 3), expect);
         }
     }

@@ -17,6 +17,7 @@ mod groups;
 mod hosts;
 mod place;
 mod predicates;
+mod prices;
 mod problem;
 mod request;
 mod room;

@@ -1,10 +1,11 @@
 //! Chooses a host for one VM.
 
-use crate::bits::{at_least, ones, sum_at_least};
+use crate::bits::{LANES, any_at_least, at_least, ones, sum_at_least};
 use crate::constraints::{self, Masks};
 use crate::problem::Problem;
 use crate::request::Request;
 use crate::score::Formula;
+use crate::standing::Prepared;
 use crate::wishes;
 use cluster::{Amounts, Breakdown, HostIx, Index, Reason, Rejections, Strategy, Vm};
 use policy::Weights;
@@ -56,9 +57,10 @@ pub(crate) const WANTED: usize = 4;
 pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -> Choice {
     let formula = Formula::new(how.strategy, &how.weights, vm.hints.bursty);
     let mut request = Request::compile(problem, vm, formula.crowding());
-    let standing = prepare(problem, &formula);
     let rejections = constraints::filter(problem, &mut request, &mut scratch.masks);
+    problem.prices.refresh();
     let best = match how.strategy {
+        _ if scratch.masks.left.is_empty() => Best::new(),
         Strategy::FirstFit | Strategy::FirstFitDecreasing => {
             by_index(problem, &request, &formula, scratch, HostIx(0))
         }
@@ -66,7 +68,13 @@ pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -
             let start = how.round_robin_after.map_or(HostIx(0), |last| problem.hosts.after(last));
             by_index(problem, &request, &formula, scratch, start)
         }
-        _ => by_score(problem, &request, &formula, scratch, standing, WANTED),
+        _ => {
+            problem.room.refresh();
+            let (room, prices) = (&problem.room, &problem.prices);
+            let view = formula.view();
+            let standing = problem.standings.prepare(view, vm, &request.asks, room, prices);
+            by_score(problem, &request, &formula, scratch, standing)
+        }
     };
     choice(problem, &request, rejections, &best)
 }
@@ -81,13 +89,6 @@ pub fn feasible(problem: &mut Problem, vm: &Vm, host: HostIx) -> Result<Amounts,
     let result = constraints::check(problem, &mut request, &mut scratch.masks, host);
     problem.scratch = scratch;
     result.map(|()| request.committed(problem, host))
-}
-
-/// Brings the standings of every host up to date; returns their row.
-pub(crate) fn prepare(problem: &mut Problem, formula: &Formula) -> usize {
-    problem.prices.refresh();
-    problem.room.refresh();
-    problem.standings.prepare(formula.view(), &problem.room, &problem.prices)
 }
 
 /// A host with its score.
@@ -132,48 +133,55 @@ pub(crate) fn score(
     Scored { score: breakdown.total(), host, breakdown }
 }
 
-/// The `wanted` best hosts of the mask.
+/// The best hosts of the mask.
 ///
-/// A host is scored exactly only if its standing and the most that the request can add reach the
-/// last of the best so far, which leaves out nearly all of a large fleet and never a winner.
+/// A host is scored only if its standing and the most that the request can add reach the last of
+/// the best so far, which leaves out nearly all of a large fleet and never a winner.
 fn by_score(
     problem: &Problem,
     request: &Request,
     formula: &Formula,
     scratch: &mut Scratch,
-    standing: usize,
-    wanted: usize,
+    standing: Prepared,
 ) -> Best {
-    let most = formula.most_fit(problem, request)
-        + wishes::bound(problem, request, formula, &mut scratch.wishes);
+    let mut most = wishes::bound(problem, request, formula, &mut scratch.wishes);
+    if !standing.exact {
+        most += formula.most_fit(problem, request);
+    }
+    let standings = problem.standings.column(standing);
     let wishes = scratch.wishes.as_chunks().0;
     let mask = &scratch.masks.left;
     let mut best = Best::new();
+    // What standing and wishes must come to. Equal scores go to the lower index, so once there
+    // are enough hosts, only more than the last of them will do.
+    let mut least = i32::MIN;
     for block in mask.scope() {
         let mut lanes = mask.word(block);
         if lanes == 0 {
             continue;
         }
-        if best.len() == wanted {
-            // Equal scores go to the lower index, so from here on only more will do.
-            let least = best[wanted - 1].score + 1 - most;
-            let least = least.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
-            let standings = problem.standings.block(standing, block);
-            lanes &= match wishes.get(block) {
-                None => at_least(standings, least),
-                Some(wishes) => sum_at_least(standings, wishes, least),
-            };
-        }
+        let standings = &standings[block];
+        lanes &= match wishes.get(block) {
+            None if !any_at_least(standings, least) => continue,
+            None => at_least(standings, least),
+            Some(wishes) => sum_at_least(standings, wishes, least),
+        };
         for host in ones(block, lanes) {
-            offer(&mut best, wanted, score(problem, request, formula, host));
+            if standings[host.row() % LANES] < least && wishes.is_empty() {
+                continue;
+            }
+            offer(&mut best, score(problem, request, formula, host));
+            if let Some(last) = best.get(WANTED - 1) {
+                least = (last.score + 1 - most).clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+            }
         }
     }
     best
 }
 
-fn offer(best: &mut Best, wanted: usize, scored: Scored) {
-    if best.len() == wanted {
-        if scored.score <= best[wanted - 1].score {
+fn offer(best: &mut Best, scored: Scored) {
+    if best.len() == WANTED {
+        if scored.score <= best[WANTED - 1].score {
             return;
         }
         best.pop();

@@ -7,8 +7,9 @@ use crate::groups::{Groups, SubjectKey, SubjectKind};
 use crate::hosts::Hosts;
 use crate::place::Scratch;
 use crate::predicates::Predicates;
+use crate::prices::Prices;
 use crate::room::Room;
-use crate::standing::{Prices, Standings};
+use crate::standing::Standings;
 use cluster::{AffinityKind, Amounts, Host, HostIx, Level, Name, Strength, Subject, Vm};
 use smallvec::SmallVec;
 
@@ -56,7 +57,7 @@ impl Problem {
         self.predicates.put_host(ix, Some(host));
         self.prices.put(ix, Some(host.price.marginal_micros_per_hour()));
         self.room.put_host(ix, host);
-        self.standings.patch(ix, &self.room, &self.prices);
+        self.standings.note(ix);
     }
 
     /// Removes a host. It must carry no VM.
@@ -69,13 +70,13 @@ impl Problem {
         self.predicates.put_host(ix, None);
         self.prices.put(ix, None);
         self.room.remove_host(ix);
-        self.standings.patch(ix, &self.room, &self.prices);
+        self.standings.note(ix);
     }
 
     /// Puts a VM on a host, where it takes `committed`.
     pub fn add_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
         self.room.commit(host, committed, true);
-        self.standings.patch(host, &self.room, &self.prices);
+        self.standings.note(host);
         self.groups.add_vm(&vm.key, host);
         for group in groups_of(vm) {
             let key = SubjectKey::new(&vm.key.tenant, SubjectKind::Group, group);
@@ -91,7 +92,7 @@ impl Problem {
     /// Takes a VM off a host and gives back what it was added with.
     pub fn remove_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
         self.room.commit(host, committed, false);
-        self.standings.patch(host, &self.room, &self.prices);
+        self.standings.note(host);
         self.groups.remove_vm(&vm.key);
         for group in groups_of(vm) {
             let key = SubjectKey::new(&vm.key.tenant, SubjectKind::Group, group);

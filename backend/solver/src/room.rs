@@ -19,14 +19,48 @@ pub(crate) struct Room {
     /// as `d <= floor(free * speed / 1000)`, so a normalised demand is one comparison as well.
     reference_cpu: Free,
     /// By row, then dimension.
-    committed: Vec<u64>,
-    allocatable: Vec<u32>,
-    used_permille: Vec<u16>,
+    cells: Vec<Cell>,
     hosts: Vec<Use>,
     /// Over all hosts, by dimension.
     total: Vec<u64>,
     smallest: Smallest,
 }
+
+/// One host's amounts of one dimension, side by side because they are read together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    committed: u64,
+    /// 1000 / allocatable as a fraction of 2^62, rounded up; 0 where dividing is done instead.
+    inverse: u64,
+    allocatable: u32,
+    used_permille: u16,
+}
+
+impl Cell {
+    fn set_allocatable(&mut self, allocatable: u32) {
+        self.allocatable = allocatable;
+        // Below this the fraction would not fit.
+        self.inverse = if allocatable < 1024 {
+            0
+        } else {
+            ((1000 << SCALE) / u128::from(allocatable) + 1) as u64
+        };
+    }
+
+    /// Utilisation with this much committed, rounded down and never over 1000; 0 in a dimension
+    /// that the host does not have.
+    fn permille(&self, committed: u64) -> u16 {
+        if self.inverse == 0 || committed >= u64::from(self.allocatable) {
+            return used_permille(committed, self.allocatable);
+        }
+        // Exact: the fraction is too large by less than 2^-62, and committed, which is below
+        // 2^31, makes that less than 1 / allocatable, the least distance to the next integer.
+        ((u128::from(committed) * u128::from(self.inverse)) >> SCALE) as u16
+    }
+}
+
+/// Binary places of `Cell::inverse`.
+const SCALE: u32 = 62;
 
 /// One host's summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,9 +128,7 @@ impl Room {
             rows: 0,
             free: Vec::new(),
             reference_cpu: Free::default(),
-            committed: Vec::new(),
-            allocatable: Vec::new(),
-            used_permille: Vec::new(),
+            cells: Vec::new(),
             hosts: Vec::new(),
             total: Vec::new(),
             smallest: Smallest { stale: true, ..Smallest::default() },
@@ -109,10 +141,14 @@ impl Room {
         if dimensions <= self.dimensions {
             return;
         }
-        let old = self.dimensions;
-        self.committed = widen(&self.committed, old, dimensions, self.rows);
-        self.allocatable = widen(&self.allocatable, old, dimensions, self.rows);
-        self.used_permille = widen(&self.used_permille, old, dimensions, self.rows);
+        let mut cells = vec![Cell::default(); dimensions * self.rows];
+        if self.dimensions > 0 {
+            let rows = self.cells.chunks(self.dimensions);
+            for (wide, narrow) in cells.chunks_mut(dimensions).zip(rows) {
+                wide[..narrow.len()].copy_from_slice(narrow);
+            }
+        }
+        self.cells = cells;
         self.free.resize_with(dimensions, || Free::with_rows(self.rows));
         self.total.resize(dimensions, 0);
         self.smallest.allocatable.resize(dimensions, u32::MAX);
@@ -140,19 +176,17 @@ impl Room {
 
     /// Highest and mean utilisation in permille that the host has after taking these.
     pub(crate) fn after(&self, asks: &[Ask], host: HostIx) -> (i64, i64) {
-        let from = host.row() * self.dimensions;
-        let (mut highest, mut sum) = (0, 0);
-        let mut next = asks.iter().peekable();
-        for (row, &before) in self.used_permille[from..from + self.dimensions].iter().enumerate() {
-            let mut used = before;
-            if let Some(ask) = next.next_if(|ask| ask.dim.row() == row) {
-                let committed = self.committed[from + row].saturating_add(self.taken(ask, host));
-                used = used_permille(committed, self.allocatable[from + row]);
-            }
+        let before = self.hosts[host.row()];
+        let cells = self.cells(host.row());
+        let (mut highest, mut sum) = (before.highest, before.sum);
+        for ask in asks {
+            let Some(cell) = cells.get(ask.dim.row()) else { continue };
+            let committed = cell.committed.saturating_add(ask.taken_at(before.speed_permille));
+            let used = cell.permille(committed);
             highest = highest.max(used);
-            sum += u32::from(used);
+            sum += u32::from(used - cell.used_permille);
         }
-        (highest.into(), mean(sum, self.hosts[host.row()].dimensions))
+        (highest.into(), mean(sum, before.dimensions))
     }
 
     /// The most that taking these can add to the mean utilisation of any host, in permille.
@@ -193,11 +227,10 @@ impl Room {
     pub(crate) fn put_host(&mut self, ix: HostIx, host: &Host) {
         self.set_dimensions(host.capacity.width());
         self.reach(ix.row() + 1);
-        let from = ix.row() * self.dimensions;
         self.forget(ix.row());
         for dim in 0..self.dimensions {
             let allocatable = host.allocatable(Dim(dim as u8)).min(MAX_AMOUNT) as u32;
-            self.allocatable[from + dim] = allocatable;
+            self.cells_mut(ix.row())[dim].set_allocatable(allocatable);
             self.total[dim] += u64::from(allocatable);
         }
         let speed = u32::try_from(host.speed_permille()).unwrap_or(u32::MAX);
@@ -207,11 +240,8 @@ impl Room {
     }
 
     pub(crate) fn remove_host(&mut self, ix: HostIx) {
-        let from = ix.row() * self.dimensions;
         self.forget(ix.row());
-        self.allocatable[from..from + self.dimensions].fill(0);
-        self.committed[from..from + self.dimensions].fill(0);
-        self.used_permille[from..from + self.dimensions].fill(0);
+        self.cells_mut(ix.row()).fill(Cell::default());
         self.hosts[ix.row()] = Use::default();
         for free in self.free.iter_mut().chain([&mut self.reference_cpu]) {
             free.set(ix.row(), NO_HOST);
@@ -221,9 +251,9 @@ impl Room {
     /// Gives `committed` to a VM on the host, or takes it back.
     pub(crate) fn commit(&mut self, host: HostIx, committed: &Amounts, arrives: bool) {
         self.set_dimensions(committed.width());
-        let from = host.row() * self.dimensions;
+        let cells = self.cells_mut(host.row());
         for (dim, amount) in committed.iter() {
-            let sum = &mut self.committed[from + dim.row()];
+            let sum = &mut cells[dim.row()].committed;
             *sum = if arrives { sum.saturating_add(amount) } else { sum.saturating_sub(amount) };
         }
         let vms = &mut self.hosts[host.row()].vms;
@@ -233,33 +263,40 @@ impl Room {
 
     /// Brings what is derived from a row's amounts up to date.
     fn patch(&mut self, row: usize, changed: std::ops::Range<usize>) {
-        let from = row * self.dimensions;
+        let speed = i64::from(self.hosts[row].speed_permille);
         for dim in changed {
-            let (allocatable, committed) =
-                (self.allocatable[from + dim], self.committed[from + dim]);
-            self.used_permille[from + dim] = used_permille(committed, allocatable);
-            let free = free(allocatable, committed);
+            let cell = &mut self.cells[row * self.dimensions + dim];
+            cell.used_permille = cell.permille(cell.committed);
+            let free = free(cell.allocatable, cell.committed);
             self.free[dim].set(row, free);
             if dim == Dim::CPU_MILLIS.row() {
-                let speed = i64::from(self.hosts[row].speed_permille);
                 let reference = i64::from(free).saturating_mul(speed).div_euclid(1000);
                 let lowest = i64::from(i32::MIN + 1);
                 self.reference_cpu.set(row, reference.clamp(lowest, i32::MAX.into()) as i32);
             }
         }
-        let summary = &mut self.hosts[row];
-        let used = &self.used_permille[from..from + self.dimensions];
-        summary.highest = used.iter().copied().max().unwrap_or(0);
-        summary.sum = used.iter().map(|&used| u32::from(used)).sum();
-        let allocatable = &self.allocatable[from..from + self.dimensions];
-        summary.dimensions = allocatable.iter().filter(|&&amount| amount > 0).count() as u8;
+        let mut summary = Use { sum: 0, highest: 0, dimensions: 0, ..self.hosts[row] };
+        for cell in self.cells(row) {
+            summary.sum += u32::from(cell.used_permille);
+            summary.highest = summary.highest.max(cell.used_permille);
+            summary.dimensions += u8::from(cell.allocatable > 0);
+        }
+        self.hosts[row] = summary;
+    }
+
+    fn cells(&self, row: usize) -> &[Cell] {
+        &self.cells[row * self.dimensions..][..self.dimensions]
+    }
+
+    fn cells_mut(&mut self, row: usize) -> &mut [Cell] {
+        &mut self.cells[row * self.dimensions..][..self.dimensions]
     }
 
     /// Takes a row out of the fleet's totals.
     fn forget(&mut self, row: usize) {
-        let from = row * self.dimensions;
-        for dim in 0..self.dimensions {
-            self.total[dim] -= u64::from(self.allocatable[from + dim]);
+        let cells = &self.cells[row * self.dimensions..];
+        for (total, cell) in self.total.iter_mut().zip(cells) {
+            *total -= u64::from(cell.allocatable);
         }
         self.smallest.stale |= self.hosts[row].dimensions > 0;
     }
@@ -269,11 +306,11 @@ impl Room {
         if host.dimensions == 0 {
             return;
         }
-        let from = row * self.dimensions;
         let smallest = &mut self.smallest;
-        for (least, &has) in smallest.allocatable.iter_mut().zip(&self.allocatable[from..]) {
-            if has > 0 {
-                *least = has.min(*least);
+        let cells = &self.cells[row * self.dimensions..];
+        for (least, cell) in smallest.allocatable.iter_mut().zip(cells) {
+            if cell.allocatable > 0 {
+                *least = cell.allocatable.min(*least);
             }
         }
         smallest.dimensions = host.dimensions.min(smallest.dimensions);
@@ -285,9 +322,7 @@ impl Room {
             return;
         }
         self.rows = rows.next_multiple_of(LANES);
-        self.committed.resize(self.rows * self.dimensions, 0);
-        self.allocatable.resize(self.rows * self.dimensions, 0);
-        self.used_permille.resize(self.rows * self.dimensions, 0);
+        self.cells.resize(self.rows * self.dimensions, Cell::default());
         self.hosts.resize(self.rows, Use::default());
         for free in self.free.iter_mut().chain([&mut self.reference_cpu]) {
             free.reach(self.rows);
@@ -312,10 +347,16 @@ impl Free {
 
     fn reach(&mut self, rows: usize) {
         self.lanes.resize(rows, NO_HOST);
-        self.low.resize(rows / LANES, NO_HOST);
+        self.low.resize(rows / LANES, i32::MAX);
         self.high.resize(rows / LANES, NO_HOST);
     }
 
+    /// Whether every host has at least `amount`.
+    pub(crate) fn all_have(&self, amount: i32) -> bool {
+        self.low.iter().fold(true, |all, &low| all & (low >= amount))
+    }
+
+    /// The least that any host of the block has.
     pub(crate) fn low(&self, block: usize) -> i32 {
         self.low[block]
     }
@@ -332,7 +373,9 @@ impl Free {
         let block = row / LANES;
         let old = std::mem::replace(&mut self.lanes[row], value);
         if old == self.low[block] || value < self.low[block] {
-            self.low[block] = self.block(block).iter().copied().min().unwrap_or(value);
+            let hosts = self.block(block).iter();
+            let hosts = hosts.map(|&free| if free == NO_HOST { i32::MAX } else { free });
+            self.low[block] = hosts.min().unwrap_or(i32::MAX);
         }
         if old == self.high[block] || value > self.high[block] {
             self.high[block] = self.block(block).iter().copied().max().unwrap_or(value);
@@ -362,10 +405,25 @@ fn mean(sum: u32, dimensions: u8) -> i64 {
     if dimensions == 0 { 0 } else { i64::from(sum / u32::from(dimensions)) }
 }
 
-fn widen<T: Copy + Default>(rows: &[T], old: usize, new: usize, count: usize) -> Vec<T> {
-    let mut wide = vec![T::default(); new * count];
-    for row in 0..count {
-        wide[row * new..row * new + old].copy_from_slice(&rows[row * old..row * old + old]);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiplying_by_the_inverse_is_exact() {
+        let sizes = [1, 7, 1023, 1024, 1025, 3_000, 999_983, (1 << 31) - 1];
+        for allocatable in sizes {
+            let mut cell = Cell::default();
+            cell.set_allocatable(allocatable);
+            let check = |committed: u64| {
+                let expect = used_permille(committed, allocatable);
+                assert_eq!(cell.permille(committed), expect, "{committed} of {allocatable}");
+            };
+            // Around every point where the permille changes, rounding is closest to going wrong.
+            for permille in 0..=1001 {
+                let edge = (permille * u64::from(allocatable)).div_ceil(1000);
+                (edge.saturating_sub(1)..=edge + 1).for_each(check);
+            }
+        }
     }
-    wide
 }

@@ -25,7 +25,7 @@ use policy::Weights;
 /// What an untolerated `PreferNoSchedule` taint takes from the affinity term.
 const SOFT_TAINT: i64 = 250;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FitBy {
     /// 1000 less the distance from highest to mean utilisation.
     Evenness,
@@ -35,7 +35,7 @@ pub(crate) enum FitBy {
     Spare,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LoadBy {
     /// 1000 less the highest utilisation.
     Headroom,
@@ -43,6 +43,16 @@ pub(crate) enum LoadBy {
     Busy,
     /// Few VMs.
     Vms,
+}
+
+impl FitBy {
+    pub(crate) fn value(self, highest: i64, mean: i64) -> i64 {
+        match self {
+            FitBy::Evenness => 1000 - (highest - mean),
+            FitBy::Mean => mean,
+            FitBy::Spare => 1000 - mean,
+        }
+    }
 }
 
 impl LoadBy {
@@ -110,7 +120,7 @@ impl Formula {
         }
     }
 
-    /// The most that the request can add to a host's standing through the fit term.
+    /// The most that the demand can add to a standing that was made without it.
     pub(crate) fn most_fit(&self, problem: &Problem, request: &Request) -> i64 {
         match self.fit_by {
             FitBy::Evenness | FitBy::Mean => {
@@ -145,11 +155,7 @@ impl Formula {
             return 0;
         }
         let (highest, mean) = problem.room.after(&request.asks, host);
-        match self.fit_by {
-            FitBy::Evenness => 1000 - (highest - mean),
-            FitBy::Mean => mean,
-            FitBy::Spare => 1000 - mean,
-        }
+        self.fit_by.value(highest, mean)
     }
 
     fn affinity(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {

@@ -13,40 +13,57 @@ pub(crate) fn narrow(
     mask: &mut Mask,
     rejections: &mut Rejections,
 ) {
-    let mut columns: SmallVec<[(&Free, i32, u32); 6]> = SmallVec::new();
+    // Dimensions of which some host may have too little.
+    let mut scarce: SmallVec<[Scarce<'_>; 6]> = SmallVec::new();
     let mut impossible = None;
     for ask in asks {
+        let reason = Reason::Capacity(ask.dim);
         match problem.room.column(ask) {
-            Some((free, amount)) => columns.push((free, amount, 0)),
             None => {
-                impossible = Some(Reason::Capacity(ask.dim));
+                impossible = Some(reason);
                 break;
+            }
+            Some((free, amount)) if !free.all_have(amount) => {
+                scarce.push(Scarce { free, amount, failed: 0, reason });
+            }
+            Some(_) => {}
+        }
+    }
+    if !scarce.is_empty() {
+        for block in mask.scope() {
+            let left = mask.word(block);
+            if left != 0 {
+                mask.set_word(block, narrow_block(&mut scarce, block, left));
             }
         }
     }
-    for block in mask.scope() {
-        let mut left = mask.word(block);
-        if left == 0 {
-            continue;
-        }
-        for (free, amount, failed) in &mut columns {
-            if *amount <= free.low(block) {
-                continue;
-            }
-            let fit =
-                if *amount > free.high(block) { 0 } else { at_least(free.block(block), *amount) };
-            *failed += (left & !fit).count_ones();
-            left &= fit;
-            if left == 0 {
-                break;
-            }
-        }
-        mask.set_word(block, left);
-    }
-    for (ask, (_, _, failed)) in asks.iter().zip(&columns) {
-        rejections.add(Reason::Capacity(ask.dim), *failed);
+    for Scarce { failed, reason, .. } in scarce {
+        rejections.add(reason, failed);
     }
     if let Some(reason) = impossible {
         rejections.add(reason, mask.subtract_all());
     }
+}
+
+struct Scarce<'p> {
+    free: &'p Free,
+    amount: i32,
+    failed: u32,
+    reason: Reason,
+}
+
+/// The lanes of `left` with room in every dimension.
+fn narrow_block(scarce: &mut [Scarce<'_>], block: usize, mut left: u64) -> u64 {
+    for Scarce { free, amount, failed, .. } in scarce {
+        if *amount <= free.low(block) {
+            continue;
+        }
+        let fit = if *amount > free.high(block) { 0 } else { at_least(free.block(block), *amount) };
+        *failed += (left & !fit).count_ones();
+        left &= fit;
+        if left == 0 {
+            break;
+        }
+    }
+    left
 }

@@ -225,11 +225,9 @@ fn utilisations(world: &World, ix: HostIx, more: &Amounts) -> Vec<i64> {
     let host = world.host(ix);
     let mut all = Vec::new();
     for dim in (0..8).map(Dim) {
-        let allocatable = host.allocatable(dim);
-        if allocatable > 0 {
-            let taken: u64 = world.on(ix).map(|placed| placed.committed.get(dim)).sum();
-            all.push(((taken + more.get(dim)) * 1000 / allocatable).min(1000) as i64);
-        }
+        let taken: u64 = world.on(ix).map(|placed| placed.committed.get(dim)).sum();
+        let used = ((taken + more.get(dim)) * 1000).checked_div(host.allocatable(dim));
+        all.extend(used.map(|used| used.min(1000) as i64));
     }
     all
 }
