@@ -3,7 +3,9 @@
 use crate::model::Model;
 use crate::violation::{Checked, Law, ensure};
 use cluster::{Generation, Name, VmKey};
-use engine::{Command, Entry, Outcome, PlaceRequest, Placement, Placing, PutMode, Refusal, Request};
+use engine::{
+    Command, Entry, Outcome, PlaceRequest, Placement, Placing, PutMode, Refusal, Request,
+};
 
 /// Checks that `entry` does what `request` asked, on the model before it.
 pub(crate) fn check_asked(model: &Model, entry: &Entry, request: &Request) -> Checked {
@@ -46,9 +48,10 @@ fn is_asked(model: &Model, entry: &Entry, request: &Request) -> bool {
             let fresh: Vec<&PlaceRequest> = fresh.collect();
             atomic == logged
                 && fresh.len() == placings.len()
-                && fresh.iter().zip(placings).all(|(it, placing)| {
-                    is_placing(it, placing, entry.ts_ms)
-                })
+                && fresh
+                    .iter()
+                    .zip(placings)
+                    .all(|(it, placing)| is_placing(it, placing, entry.ts_ms))
         }
         (Request::Adopt { vm, host }, Command::Adopt(adoption)) => {
             *vm == adoption.vm && *host == adoption.host
@@ -135,7 +138,10 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
                 same && home.generation == *generation
             })
         }
-        (Request::SetHostState { host, state, .. }, Outcome::Host { generation, created: false }) => {
+        (
+            Request::SetHostState { host, state, .. },
+            Outcome::Host { generation, created: false },
+        ) => {
             let known = model.hosts.get(host);
             known.is_some_and(|home| home.host.state == *state && home.generation == *generation)
         }

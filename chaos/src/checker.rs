@@ -152,7 +152,10 @@ impl Checker {
     ) -> Checked {
         let revision = record.revision;
         if let Some(first) = self.effects.insert(op, revision) {
-            return broken(Law::Acknowledged, format!("op{op} took effect at {first} and {revision}"));
+            return broken(
+                Law::Acknowledged,
+                format!("op{op} took effect at {first} and {revision}"),
+            );
         }
         let operation = history.get(op);
         ensure(!operation.is_refused(), Law::Asked, || {
@@ -184,9 +187,7 @@ impl Checker {
                     && !self.effects.contains_key(&answer.op)
                     && answers::unchanged(&self.model, request, &reply.outcome)
             }
-            Err(refusal) => {
-                answers::refused_rightly(&self.model, request, refusal, answer.now_ms)
-            }
+            Err(refusal) => answers::refused_rightly(&self.model, request, refusal, answer.now_ms),
         }
     }
 
@@ -203,14 +204,17 @@ impl Checker {
                     format!("op{op} was refused for its key, which was never used")
                 })
             }
-            Err(refusal) => broken(Law::Honest, format!("op{op} was refused without reason: {refusal}")),
+            Err(refusal) => {
+                broken(Law::Honest, format!("op{op} was refused without reason: {refusal}"))
+            }
         }
     }
 
     /// An acknowledged effect is in the log, where it was said to be, as it was said.
     fn check_effect(&self, op: OpNo, reply: &Reply) -> Checked {
         let Some(revision) = self.effect(op) else {
-            let what = format!("op{op} was acknowledged at {} and is not in the log", reply.revision);
+            let what =
+                format!("op{op} was acknowledged at {} and is not in the log", reply.revision);
             return broken(Law::Acknowledged, what);
         };
         let due = &self.seen[revision as usize - 1].due;

@@ -6,9 +6,7 @@
 
 use crate::history::{History, OpNo};
 use crate::shapes::{self, name};
-use cluster::{
-    Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey,
-};
+use cluster::{Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
 use engine::{
     Call, Health, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply,
     Request,
@@ -337,7 +335,10 @@ impl Clients {
             }
             (Request::Place(asked), Outcome::Placement(told)) => self.learn_placement(asked, told),
             (Request::PlaceBatch { requests, .. }, Outcome::Batch(told)) => {
-                requests.iter().zip(told).for_each(|(asked, told)| self.learn_placement(asked, told));
+                requests
+                    .iter()
+                    .zip(told)
+                    .for_each(|(asked, told)| self.learn_placement(asked, told));
             }
             (Request::Adopt { vm, host }, Outcome::Adopted { generation, .. }) => {
                 let known = Known { asked: None, host: host.clone(), generation: *generation };

@@ -119,7 +119,9 @@ pub(crate) enum RecoveryFault {
     CutPowerAt(u64),
     FailSync(u64),
     /// A bit flips before the log is opened, or after it was opened and before it is replayed.
-    FlipBit { opened: bool },
+    FlipBit {
+        opened: bool,
+    },
 }
 
 /// One fault cycle: live for some rounds, go wrong, die, come back.

@@ -58,7 +58,13 @@ impl History {
         let number = self.operations.len() as OpNo;
         call.actor = actor(number);
         let floor = self.acknowledged;
-        self.operations.push(Operation { call, floor, sent: 0, refused: 0, state: Knowledge::Waiting });
+        self.operations.push(Operation {
+            call,
+            floor,
+            sent: 0,
+            refused: 0,
+            state: Knowledge::Waiting,
+        });
         number
     }
 

@@ -2,9 +2,7 @@
 
 use cluster::Revision;
 use engine::{Engine, OpenError, Options};
-use store::{
-    CommandLog, EmbeddedLog, IdempotencyLimits, LogError, SimDisk, SimulatedLog, SimulatedOptions,
-};
+use store::{CommandLog, EmbeddedLog, LogError, SimDisk, SimulatedLog, SimulatedOptions};
 
 /// Which log the process keeps on the disk.
 pub(crate) trait Medium {
@@ -30,11 +28,14 @@ pub(crate) struct Embedded;
 impl Medium for Embedded {
     type Log = EmbeddedLog;
     fn open(&self, disk: &SimDisk) -> Result<EmbeddedLog, LogError> {
+        // On a real disk a failed write leaves a mark beside the log, which says the same.
+        let stats = disk.stats();
+        let distrust_cache = stats.failed_writes > 0 || stats.failed_syncs > 0;
         let options = store::Options {
             cache_bytes: 1 << 20,
-            snapshot_bytes_per_commit: 64 << 10,
-            idempotency: IdempotencyLimits::default(),
             reserve_bytes: 0,
+            distrust_cache,
+            ..store::Options::default()
         };
         EmbeddedLog::open_on(disk.file(1), options)
     }

@@ -146,9 +146,13 @@ impl Model {
     pub(crate) fn shrinks(&self, next: &Host) -> Option<String> {
         let home = self.hosts.get(&next.id)?;
         for dim in self.dimensions.iter() {
-            let (used, now, then) = (self.used(&next.id, dim), room(&home.host, dim), room(next, dim));
+            let (used, now, then) =
+                (self.used(&next.id, dim), room(&home.host, dim), room(next, dim));
             if then < used && then < now {
-                return Some(format!("{} shrinks to {then} in dimension {} with {used} in use", next.id, dim.0));
+                return Some(format!(
+                    "{} shrinks to {then} in dimension {} with {used} in use",
+                    next.id, dim.0
+                ));
             }
         }
         let measured = |guest: &Guest| {

@@ -74,7 +74,12 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{} operations acknowledged, {} refused, {} unknown; {} entries, {} recoveries, {} checks",
-            self.acknowledged, self.refused, self.unknown, self.entries, self.recoveries, self.checks
+            self.acknowledged,
+            self.refused,
+            self.unknown,
+            self.entries,
+            self.recoveries,
+            self.checks
         )?;
         writeln!(f, "faults (ordered, hit):")?;
         for fault in Fault::ALL {

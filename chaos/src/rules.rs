@@ -24,9 +24,8 @@ impl Model {
         for (name, home) in &self.hosts {
             for dim in self.dimensions.iter() {
                 let (used, room) = (self.used(name, dim), room(&home.host, dim));
-                let flagged = || {
-                    self.on(name).any(|(_, vm)| vm.over_capacity && vm.committed.get(dim) > 0)
-                };
+                let flagged =
+                    || self.on(name).any(|(_, vm)| vm.over_capacity && vm.committed.get(dim) > 0);
                 ensure(used <= room || flagged(), Law::Capacity, || {
                     format!("{name} has {room} of dimension {} and promises {used}", dim.0)
                 })?;
@@ -147,7 +146,8 @@ impl Model {
         }
         let required = |rule: &Affinity| {
             rule.strength == Strength::Required
-                && (rule.kind == AffinityKind::Together || matches!(rule.subject, Subject::Hosts(_)))
+                && (rule.kind == AffinityKind::Together
+                    || matches!(rule.subject, Subject::Hosts(_)))
         };
         let spread = vm.spreads.iter().any(|spread| spread.strength == Strength::Required);
         if spread || vm.affinities.iter().any(required) || !vm.datastores.is_empty() {

@@ -212,7 +212,8 @@ impl<M: Medium> World<M> {
         match &told {
             Ok(reply) => {
                 self.trace.update(&postcard::to_stdvec(reply).unwrap_or_default());
-                let late = reply.revision.0 > self.checker.revision() && now_ms < self.checker.model.time_ms;
+                let late = reply.revision.0 > self.checker.revision()
+                    && now_ms < self.checker.model.time_ms;
                 self.outline.sometimes.hit_if(Rare::TimeStoodStill, late);
             }
             Err(refusal) => {
@@ -399,7 +400,9 @@ fn brief(call: &Call) -> String {
     let mut text = format!("{:?}", call.request);
     text.truncate(160);
     match &call.idempotency_key {
-        Some(key) => format!("[{}] {text}", String::from_utf8_lossy(key.as_bytes())),
+        Some(key) => {
+            format!("[{}] {text}", String::from_utf8_lossy(key.as_bytes()).replace('\0', "/"))
+        }
         None => text,
     }
 }

@@ -13,7 +13,12 @@ fn every_planted_bug_is_found() {
         match &hunt.found {
             Some(violation) => {
                 let law = violation.finding.law.name();
-                println!("{:<32} {:>4} seeds  {law}: {}", bug.name(), hunt.seeds, violation.finding.what);
+                println!(
+                    "{:<32} {:>4} seeds  {law}: {}",
+                    bug.name(),
+                    hunt.seeds,
+                    violation.finding.what
+                );
             }
             None => missed.push(bug.name()),
         }
