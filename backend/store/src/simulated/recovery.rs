@@ -47,10 +47,14 @@ pub(super) fn recover(disk: &SimDisk, options: &SimulatedOptions) -> Result<Foun
             // Whether the last batch was ever acknowledged is unknown, and a sync of it may have
             // failed. Written again it is durable, whatever happened to it before.
             let last = bytes.get(tail.clone()).unwrap_or_default();
-            file.write_at(tail.start as u64, last)
-                .and_then(|()| file.set_len(tail.end as u64))
-                .and_then(|()| file.sync())
-                .map_err(|error| LogError::io(during, &error))?;
+            let mut settled = file.write_at(tail.start as u64, last).and_then(|()| file.sync());
+            // Cut only afterwards, and only what is there: a length that outlives the bytes it
+            // was set for would leave zeros, and zeros look like damage.
+            if bytes.len() > tail.end {
+                settled =
+                    settled.and_then(|()| file.set_len(tail.end as u64)).and_then(|()| file.sync());
+            }
+            settled.map_err(|error| LogError::io(during, &error))?;
         }
         found.segment = number;
         found.segment_bytes = tail.end as u64;
