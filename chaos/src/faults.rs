@@ -138,13 +138,13 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn draw(dice: &mut Dice) -> Plan {
-        let rounds = dice.between(1, 5);
+        let rounds = dice.between(1, 8);
         let disk = dice.chance(600).then(|| {
             let fault = match dice.below(8) {
-                0..=3 => DiskFault::CutPowerAt(dice.between(1, 8)),
+                0..=3 => DiskFault::CutPowerAt(dice.between(1, 10)),
                 4 => DiskFault::FailWrite(dice.between(1, 4)),
                 5 | 6 => DiskFault::FailSync(dice.between(1, 4)),
-                _ => DiskFault::FillUpAfter(dice.below(6_000)),
+                _ => DiskFault::FillUpAfter(dice.below(5_000)),
             };
             (dice.below(rounds), fault)
         });

@@ -23,8 +23,6 @@ impl<M: Medium> World<M> {
 
     /// Starts the machine again, through whatever still goes wrong, and checks everything.
     pub(crate) fn come_back(&mut self, plan: &Plan) -> Checked {
-        let stats = self.machine.disk.stats();
-        self.outline.faults.happened(Fault::DiskFull, u64::from(stats.refused_full > 0));
         for fault in plan.recovery.into_iter().flatten() {
             match fault {
                 RecoveryFault::CutPowerAt(n) => self.die_recovering(Fault::PowerCutInRecovery, n),

@@ -17,6 +17,9 @@ use engine::{Call, Options, Outcome, PlaceRequest, PutMode, Refusal, Reply, Requ
 use fixture::Dice;
 use store::{CommandLog, DiskOptions, DiskStats, SimDisk};
 
+/// Some time in 2023; any will do.
+const BEGINNING_MS: u64 = 1_700_000_000_000;
+
 /// What one run did, for the report and for comparing it with itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outline {
@@ -40,6 +43,8 @@ pub(crate) struct World<M: Medium> {
     pub(crate) checker: Checker,
     pub(crate) outline: Outline,
     pub(crate) story: Story,
+    /// What the time is, and by how much the machine's clock is wrong.
+    true_ms: u64,
     now_ms: u64,
     trace: blake3::Hasher,
     /// Sent and not answered.
@@ -74,7 +79,8 @@ impl<M: Medium> World<M> {
             checker: Checker::default(),
             outline: Outline::default(),
             story,
-            now_ms: 1_700_000_000_000,
+            true_ms: BEGINNING_MS,
+            now_ms: BEGINNING_MS,
             trace: blake3::Hasher::new(),
             in_flight: Vec::new(),
             unknown: Vec::new(),
@@ -90,8 +96,9 @@ impl<M: Medium> World<M> {
         for _ in 0..cycles {
             let plan = Plan::draw(&mut self.dice);
             self.story.tell(|| format!("cycle {}: {plan:?}", self.outline.cycles));
+            let born = self.machine.disk.stats();
             self.live(&plan)?;
-            self.die(plan.death);
+            self.die(plan.death, born);
             self.come_back(&plan)?;
             self.outline.cycles += 1;
         }
@@ -151,7 +158,7 @@ impl<M: Medium> World<M> {
         if point == Some(Point::BeforePropose) {
             return Ok(Life::Dead);
         }
-        let calls = self.dice.between(1, 5);
+        let calls = self.dice.between(1, 6);
         for number in 0..calls {
             let op = self.clients.next(&mut self.history);
             self.propose(op, disk)?;
@@ -193,13 +200,18 @@ impl<M: Medium> World<M> {
         self.snapshot(disk)
     }
 
+    /// The clock runs, jumps now and then, and is set right again some rounds later.
     fn let_time_pass(&mut self) {
-        self.now_ms += self.dice.below(15_000);
+        let passed_ms = self.dice.below(15_000);
+        self.true_ms += passed_ms;
+        self.now_ms += passed_ms;
         if self.dice.chance(30) {
-            let hours = self.dice.between(1, 5) * 3_600_000;
-            let forward = self.dice.chance(500);
-            self.now_ms = if forward { self.now_ms + hours } else { self.now_ms - hours };
+            let hours_ms = self.dice.between(1, 5) * 3_600_000;
+            let ahead = self.dice.chance(500);
+            self.now_ms = if ahead { self.true_ms + hours_ms } else { self.true_ms - hours_ms };
             self.outline.faults.both(Fault::ClockJump);
+        } else if self.dice.chance(200) {
+            self.now_ms = self.true_ms;
         }
     }
 
@@ -325,8 +337,9 @@ impl<M: Medium> World<M> {
         Ok(Life::Alive)
     }
 
-    /// The process dies; nobody in flight gets an answer.
-    fn die(&mut self, death: Death) {
+    /// The process dies, if it is not dead yet; nobody in flight gets an answer. `born` is what
+    /// the disk had seen when the cycle began.
+    fn die(&mut self, death: Death, born: DiskStats) {
         for answer in std::mem::take(&mut self.in_flight) {
             if self.history.lost(answer.op) {
                 self.outline.unknown += 1;
@@ -335,22 +348,30 @@ impl<M: Medium> World<M> {
             }
         }
         self.writing_snapshot = false;
-        let before = self.machine.disk.stats();
+        let now = self.machine.disk.stats();
+        let faults = &mut self.outline.faults;
+        faults.happened(Fault::WriteError, now.failed_writes - born.failed_writes);
+        faults.happened(Fault::SyncError, now.failed_syncs - born.failed_syncs);
+        faults.happened(Fault::DiskFull, (now.refused_full - born.refused_full).min(1));
         match death {
+            _ if now.crashes > born.crashes => {
+                faults.happened(Fault::PowerCutInWrite, 1);
+                self.machine.kill();
+            }
             Death::PowerCut => {
-                self.outline.faults.both(Fault::PowerCut);
+                faults.both(Fault::PowerCut);
                 self.machine.cut_power();
             }
             Death::Kill => {
-                self.outline.faults.both(Fault::Kill);
+                faults.both(Fault::Kill);
                 self.machine.kill();
             }
         }
-        self.note_crash(before);
+        self.note_crash(born);
         self.story.tell(|| format!("the process is gone: {death:?}"));
     }
 
-    /// Counts what a power cut did to un-synced writes.
+    /// Counts what power cuts did to un-synced writes.
     pub(crate) fn note_crash(&mut self, before: DiskStats) {
         let now = self.machine.disk.stats();
         self.outline.sometimes.hit_if(Rare::TornTail, now.torn > before.torn);
