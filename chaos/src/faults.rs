@@ -137,12 +137,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn draw(dice: &mut Dice) -> Plan {
+    /// A cycle on a log that takes about `steps` writes and syncs for a commit.
+    pub(crate) fn draw(dice: &mut Dice, steps: u64) -> Plan {
         let rounds = dice.between(1, 8);
         let disk = dice.chance(600).then(|| {
             let fault = match dice.below(8) {
-                0..=3 => DiskFault::CutPowerAt(dice.between(1, 10)),
-                4 => DiskFault::FailWrite(dice.between(1, 4)),
+                0..=3 => DiskFault::CutPowerAt(dice.between(1, 5 * steps)),
+                4 => DiskFault::FailWrite(dice.between(1, 2 * steps)),
                 5 | 6 => DiskFault::FailSync(dice.between(1, 4)),
                 _ => DiskFault::FillUpAfter(dice.below(5_000)),
             };
@@ -156,7 +157,7 @@ impl Plan {
             (Point::AfterAnswers, 3),
         ];
         let recovery = |dice: &mut Dice| match dice.below(20) {
-            0 => Some(RecoveryFault::CutPowerAt(dice.between(1, 4))),
+            0 => Some(RecoveryFault::CutPowerAt(dice.between(1, 2 * steps))),
             1 => Some(RecoveryFault::FailSync(dice.between(1, 2))),
             2 => Some(RecoveryFault::FlipBit { opened: false }),
             3 => Some(RecoveryFault::FlipBit { opened: true }),

@@ -7,6 +7,8 @@ use store::{CommandLog, EmbeddedLog, LogError, SimDisk, SimulatedLog, SimulatedO
 /// Which log the process keeps on the disk.
 pub(crate) trait Medium {
     type Log: CommandLog;
+    /// About how many writes and syncs a commit takes: faults are spread over a few commits.
+    const STEPS_PER_COMMIT: u64;
     fn open(&self, disk: &SimDisk) -> Result<Self::Log, LogError>;
 }
 
@@ -16,6 +18,7 @@ pub(crate) struct Simulated(pub(crate) SimulatedOptions);
 
 impl Medium for Simulated {
     type Log = SimulatedLog;
+    const STEPS_PER_COMMIT: u64 = 2;
     fn open(&self, disk: &SimDisk) -> Result<SimulatedLog, LogError> {
         SimulatedLog::open(disk, self.0)
     }
@@ -27,6 +30,7 @@ pub(crate) struct Embedded;
 
 impl Medium for Embedded {
     type Log = EmbeddedLog;
+    const STEPS_PER_COMMIT: u64 = 12;
     fn open(&self, disk: &SimDisk) -> Result<EmbeddedLog, LogError> {
         // On a real disk a failed write leaves a mark beside the log, which says the same.
         let stats = disk.stats();

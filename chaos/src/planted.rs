@@ -62,9 +62,9 @@ pub struct Hunt {
     pub found: Option<Violation>,
 }
 
-/// Runs seeds from 1 on, one after the other, until the bug shows or `limit` seeds are over.
-pub fn hunt(bug: Bug, limit: u64) -> Hunt {
-    let spec = Spec { seeds: limit, threads: 1, bug: Some(bug), ..Spec::default() };
+/// Runs seeds one after the other until the bug shows or `limit` seeds are over.
+pub fn hunt(bug: Bug, first_seed: u64, limit: u64) -> Hunt {
+    let spec = Spec { first_seed, seeds: limit, threads: 1, bug: Some(bug), ..Spec::default() };
     let report = simulate(&spec);
     let found = report.violations.into_iter().next();
     let seeds = found.as_ref().map_or(limit, |violation| violation.seed - spec.first_seed + 1);

@@ -80,9 +80,8 @@ impl<M: Medium> World<M> {
         let snapshots = log.snapshots().map_or(0, |snapshots| snapshots.len());
         self.outline.sometimes.hit_if(Rare::SnapshotUsed, snapshots > 0);
         self.checker.follow(log.as_ref(), &self.history, &[])?;
-        let (machine, checker) = (&mut self.machine, &mut self.checker);
-        machine.engine().read(|state| checker.compare_state(state))?;
-        let hash = machine.engine().read(|state| state.hash());
+        self.check_live_state()?;
+        let hash = self.machine.engine().read(|state| state.hash());
         self.trace(&hash);
         for op in std::mem::take(&mut self.unknown) {
             let done = self.checker.effect(op).is_some();
@@ -131,8 +130,7 @@ impl<M: Medium> World<M> {
             let due = self.checker.revision();
             format!("a flipped bit and the log ends at {} instead of {due}", head.revision)
         })?;
-        let (machine, checker) = (&mut self.machine, &mut self.checker);
-        machine.engine().read(|state| checker.compare_state(state))?;
+        self.check_live_state()?;
         self.checker.reread_damaged(log.as_ref(), head.first)?;
         let fell_back = newest_is_damaged(log.as_ref());
         self.outline.sometimes.hit_if(Rare::SnapshotFellBack, fell_back);

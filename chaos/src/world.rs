@@ -94,7 +94,7 @@ impl<M: Medium> World<M> {
     pub(crate) fn run(&mut self, cycles: u64) -> Checked {
         self.start()?;
         for _ in 0..cycles {
-            let plan = Plan::draw(&mut self.dice);
+            let plan = Plan::draw(&mut self.dice, M::STEPS_PER_COMMIT);
             self.story.tell(|| format!("cycle {}: {plan:?}", self.outline.cycles));
             let born = self.machine.disk.stats();
             self.live(&plan)?;
@@ -121,11 +121,10 @@ impl<M: Medium> World<M> {
             }
             let point = (round + 1 == plan.rounds).then_some(plan.point);
             if self.round(point)? == Life::Dead {
-                return Ok(());
+                break;
             }
         }
-        let (machine, checker) = (&mut self.machine, &mut self.checker);
-        machine.engine().read(|state| checker.compare_state(state))
+        Ok(())
     }
 
     fn arm(&mut self, fault: DiskFault) {
@@ -194,6 +193,9 @@ impl<M: Medium> World<M> {
             return Ok(Life::Dead);
         }
         self.answer(before)?;
+        if point == Some(Point::AfterAnswers) || self.dice.chance(50) {
+            self.check_live_state()?;
+        }
         if point == Some(Point::AfterAnswers) {
             return Ok(Life::Dead);
         }
@@ -412,6 +414,11 @@ impl<M: Medium> World<M> {
             format!("a request that can be carried out was not: {:?}", self.in_flight.last())
         })?;
         self.answer(before)?;
+        self.check_live_state()
+    }
+
+    /// The state that the engine lives on must be the one that its log leads to.
+    pub(crate) fn check_live_state(&mut self) -> Checked {
         let (machine, checker) = (&mut self.machine, &mut self.checker);
         machine.engine().read(|state| checker.compare_state(state))
     }
