@@ -253,3 +253,136 @@ fn print(record: &Record) -> u64 {
 fn unreadable<T>(error: LogError) -> Checked<T> {
     Err(Finding { law: Law::Chain, what: format!("the log does not verify: {error}") })
 }
+
+#[cfg(test)]
+mod tests {
+    //! Logs that no engine would write, to see that each law is really looked after.
+
+    use super::*;
+    use crate::shapes::name;
+    use cluster::{Amounts, Host, Revision, Vm, VmKey};
+    use engine::{Adoption, Call, Request};
+    use std::sync::Arc;
+    use store::{CommandLog, DiskOptions, SimDisk, SimulatedLog, SimulatedOptions};
+
+    fn put(cpu_millis: u64) -> Request {
+        let host = Box::new(Host::new(name("h"), Amounts::cpu_memory(cpu_millis, 1)));
+        let mode = engine::PutMode::CreateOrReplace;
+        Request::PutHost { host, mode, if_generation: None }
+    }
+
+    fn adopt(cpu_millis: u64) -> Request {
+        let key = VmKey::in_default_tenant(name("v"));
+        let vm = Arc::new(Vm::new(key, Amounts::cpu_memory(cpu_millis, 1)));
+        Request::Adopt { vm, host: name("h") }
+    }
+
+    /// What an honest engine would make of the request.
+    fn command(request: &Request) -> Command {
+        match request {
+            Request::PutHost { host, .. } => Command::PutHost(host.clone()),
+            Request::Adopt { vm, host } => Command::Adopt(Box::new(Adoption {
+                vm: vm.clone(),
+                host: host.clone(),
+                committed: vm.demand.clone(),
+                over_capacity: false,
+                request_hash: [0; 16],
+            })),
+            _ => Command::Tick,
+        }
+    }
+
+    /// Asks for `requests`, logs `entries` as given by operation and command, tells the clients
+    /// of `told`, and expects the law that is broken.
+    fn check(
+        requests: &[Request],
+        entries: &[(&str, Command)],
+        told: &[(OpNo, u64, Outcome)],
+        expect: Option<Law>,
+    ) {
+        let disk = SimDisk::new(DiskOptions::default());
+        let mut log = SimulatedLog::open(&disk, SimulatedOptions::default()).expect("a new log");
+        let mut history = History::default();
+        for request in requests {
+            let op = history.begin(Call::internal(request.clone()));
+            history.send(op);
+        }
+        let mut state = State::new();
+        for (actor, command) in entries {
+            let entry = Entry { ts_ms: 1, actor: name(actor), command: command.clone() };
+            // What does not apply is logged all the same: the checker has to say so.
+            let _ = engine::apply(&mut state, &entry);
+            let revision = log.head().revision + 1;
+            let (state_hash, body) = (state.hash(), entry.encode());
+            log.append(&[Record { revision, state_hash, body, idempotency: None }]).expect("room");
+        }
+        let told = told.iter().map(|(op, revision, outcome)| {
+            let reply = Reply { revision: Revision(*revision), outcome: outcome.clone() };
+            Answer { op: *op, now_ms: 1, told: Ok(reply) }
+        });
+        let answers: Vec<Answer> = told.collect();
+        let found = Checker::default().follow(log.reader().as_ref(), &history, &answers);
+        assert_eq!(found.as_ref().err().map(|finding| finding.law), expect, "{found:?}");
+    }
+
+    fn created() -> Outcome {
+        Outcome::Host { generation: cluster::Generation(1), created: true }
+    }
+
+    #[test]
+    fn an_honest_log_is_accepted() {
+        let asked = [put(1_000), adopt(1_000)];
+        let entries = [("op0", command(&asked[0])), ("op1", command(&asked[1]))];
+        check(&asked, &entries, &[(0, 1, created())], None);
+    }
+
+    #[test]
+    fn an_acknowledged_operation_that_is_not_in_the_log_is_lost() {
+        check(
+            &[put(1)],
+            &[("system", Command::Tick)],
+            &[(0, 1, created())],
+            Some(Law::Acknowledged),
+        );
+    }
+
+    #[test]
+    fn an_operation_that_is_acknowledged_with_other_words_than_logged_is_found() {
+        let told = Outcome::Host { generation: cluster::Generation(7), created: true };
+        let entries = [("op0", command(&put(1)))];
+        check(&[put(1)], &entries, &[(0, 1, told)], Some(Law::Acknowledged));
+    }
+
+    #[test]
+    fn an_operation_that_took_effect_twice_is_found() {
+        let entries = [("op0", command(&put(1))), ("op0", command(&put(1)))];
+        check(&[put(1)], &entries, &[], Some(Law::Acknowledged));
+    }
+
+    #[test]
+    fn an_entry_that_nobody_asked_for_is_found() {
+        check(&[], &[("op0", command(&put(1)))], &[], Some(Law::Asked));
+        check(&[put(1)], &[("op0", command(&put(2)))], &[], Some(Law::Asked));
+        check(&[put(1)], &[("system", command(&put(1)))], &[], Some(Law::Asked));
+    }
+
+    #[test]
+    fn a_host_that_promises_more_than_it_has_is_found() {
+        let asked = [put(1_000), adopt(1_001)];
+        let entries = [("op0", command(&asked[0])), ("op1", command(&asked[1]))];
+        check(&asked, &entries, &[], Some(Law::Capacity));
+    }
+
+    #[test]
+    fn a_vm_in_two_places_is_found() {
+        let asked = [put(1_000), adopt(1), adopt(1)];
+        let entries = ["op0", "op1", "op2"].into_iter().zip(asked.iter().map(command));
+        check(&asked, &entries.collect::<Vec<_>>(), &[], Some(Law::OnePlace));
+    }
+
+    #[test]
+    fn a_reservation_that_ends_without_being_held_is_found() {
+        let entries = [("system", Command::Expire { reservations: vec![3] })];
+        check(&[], &entries, &[], Some(Law::Reservations));
+    }
+}

@@ -31,7 +31,7 @@ pub(crate) struct Clients {
     policy_revision: u64,
     /// Operations with a key whose outcome is unknown: to be sent again.
     unknown: Vec<OpNo>,
-    /// Operations with a key, newest last.
+    /// Operations with a key of their own, newest last.
     keyed: Vec<OpNo>,
     next_key: u64,
 }
@@ -109,24 +109,22 @@ impl Clients {
             return self.unknown.swap_remove(row);
         }
         let request = self.request();
-        let key = if !self.keyed.is_empty() && self.dice.chance(40) {
-            let first = *self.dice.pick(&self.keyed);
-            let first = &history.get(first).call;
-            let other = first.request != request;
-            other.then(|| first.idempotency_key.clone()).flatten()
-        } else if self.dice.chance(600) {
-            self.next_key += 1;
-            Some(IdempotencyKey::new(&name("default"), &format!("k{}", self.next_key)))
-        } else {
-            None
-        };
-        let is_keyed = key.is_some();
-        let op = history.begin(Call { idempotency_key: key, ..Call::internal(request) });
-        if is_keyed {
-            self.keyed.push(op);
-            if self.keyed.len() > REMEMBERED {
-                self.keyed.remove(0);
-            }
+        let reused = (!self.keyed.is_empty() && self.dice.chance(40))
+            .then(|| &history.get(*self.dice.pick(&self.keyed)).call)
+            .filter(|first| first.request != request);
+        if let Some(first) = reused {
+            let idempotency_key = first.idempotency_key.clone();
+            return history.begin(Call { idempotency_key, ..Call::internal(request) });
+        }
+        if !self.dice.chance(600) {
+            return history.begin(Call::internal(request));
+        }
+        self.next_key += 1;
+        let key = IdempotencyKey::new(&name("default"), &format!("k{}", self.next_key));
+        let op = history.begin(Call { idempotency_key: Some(key), ..Call::internal(request) });
+        self.keyed.push(op);
+        if self.keyed.len() > REMEMBERED {
+            self.keyed.remove(0);
         }
         op
     }
@@ -237,7 +235,7 @@ impl Clients {
             0 => host.capacity.set(Dim::CPU_MILLIS, self.dice.between(1, 12) * 1_000),
             1 => host.capacity.set(Dim::MEMORY_MIB, self.dice.between(4, 40)),
             2 => host.benchmark_permille = *self.dice.pick(&[0, 800, 1_500]),
-            _ => host.location.zone = Some(name(*self.dice.pick(&["z0", "z1", "z2"]))),
+            _ => host.location.zone = Some(shapes::one_of(&mut self.dice, shapes::ZONES)),
         }
         let if_generation = self.seen(&id);
         Request::PutHost { host: Box::new(host), mode: PutMode::CreateOrReplace, if_generation }

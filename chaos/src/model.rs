@@ -404,7 +404,7 @@ impl Home {
 /// How much of a dimension a host may promise.
 pub(crate) fn room(host: &Host, dim: Dim) -> u128 {
     let (has, kept) = (host.capacity.get(dim), host.reserved.get(dim));
-    let left = u128::from(if has > kept { has - kept } else { 0 });
+    let left = u128::from(has.saturating_sub(kept));
     let permille = u128::from(host.overcommit_permille.get(dim));
     let promised = if permille == 0 { left } else { left * permille / 1000 };
     promised.min((1 << 31) - 1)

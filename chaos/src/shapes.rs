@@ -9,8 +9,17 @@ use fixture::Dice;
 /// VM names to go round. With a third of them in use a cluster is about full.
 const VM_NAMES: u64 = 40;
 
+pub(crate) const ZONES: &[&str] = &["z0", "z1", "z2"];
+const GROUPS: &[&str] = &["g0", "g1"];
+const TENANTS: &[&str] = &["default", "default", "default", "default", "other"];
+
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("only valid names are spelled out here")
+}
+
+pub(crate) fn one_of(dice: &mut Dice, names: &[&str]) -> Name {
+    let text: &&str = dice.pick(names);
+    name(text)
 }
 
 pub(crate) fn host_name(row: u64) -> Name {
@@ -40,7 +49,7 @@ pub(crate) fn host(dice: &mut Dice, row: u64, extra: usize) -> Host {
 }
 
 pub(crate) fn vm_key(dice: &mut Dice) -> VmKey {
-    let tenant = name(*dice.weighted(&[("default", 4), ("other", 1)]));
+    let tenant = one_of(dice, TENANTS);
     VmKey { tenant, id: name(&format!("v{}", dice.below(VM_NAMES))) }
 }
 
@@ -54,10 +63,10 @@ pub(crate) fn vm(dice: &mut Dice, extra: usize) -> Vm {
         vm.demand.set(Dim((Dim::BUILT_IN + dice.row(extra)) as u8), 1);
     }
     if dice.chance(350) {
-        vm.groups = vec![name(*dice.pick(&["g0", "g1"]))];
+        vm.groups = vec![one_of(dice, GROUPS)];
     }
     if dice.chance(300) {
-        let group = name(*dice.pick(&["g0", "g1"]));
+        let group = one_of(dice, GROUPS);
         let level = dice.pick(&[Level::Host, Level::Host, Level::Rack, Level::Zone]).clone();
         let subject = Subject::Group(group);
         let (kind, strength) = (AffinityKind::Apart, Strength::Required);
