@@ -5,4 +5,5 @@
 
 pub mod machine;
 pub mod no_log;
+pub mod recovery;
 pub mod scale;

@@ -78,15 +78,23 @@ pub fn load(fleet: Fleet) -> Result<Engine<NoLog>, Refusal> {
     let options = Options { snapshot_every: 0, retain: 0 };
     let mut engine =
         Engine::open(NoLog::default(), options).map_err(|e| Refusal::Unverified(e.to_string()))?;
-    let hosts: Vec<_> = fleet.hosts.iter().map(|host| host.id.clone()).collect();
-    for host in fleet.hosts {
-        let mode = engine::PutMode::Create;
-        ask(&mut engine, Request::PutHost { host: Box::new(host), mode, if_generation: None })?;
-    }
-    for (vm, host) in fleet.placed {
-        ask(&mut engine, Request::Adopt { vm: Arc::new(vm), host: hosts[host].clone() })?;
+    for request in loading(fleet) {
+        ask(&mut engine, request)?;
     }
     Ok(engine)
+}
+
+/// The requests that bring a fleet in: every host, then every VM where it runs.
+pub fn loading(fleet: Fleet) -> impl Iterator<Item = Request> {
+    let ids: Vec<_> = fleet.hosts.iter().map(|host| host.id.clone()).collect();
+    let put = |host| Request::PutHost {
+        host: Box::new(host),
+        mode: engine::PutMode::Create,
+        if_generation: None,
+    };
+    let adopt =
+        move |(vm, row): (_, usize)| Request::Adopt { vm: Arc::new(vm), host: ids[row].clone() };
+    fleet.hosts.into_iter().map(put).chain(fleet.placed.into_iter().map(adopt))
 }
 
 fn place_one_by_one(

@@ -1,13 +1,17 @@
 //! `novaplace bench`: figures for this machine, the last line as JSON where asked.
 
+use benches::recovery::{self, RecoverySpec};
 use benches::scale::{self, ScaleSpec};
 use clap::{Args, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// Decisions per second and memory on a large, nearly full fleet
     Scale(Scale),
+    /// Time from a dead process to a verified state, with a long tail of commands to replay
+    Recovery(Recovery),
 }
 
 #[derive(Debug, Args)]
@@ -26,10 +30,32 @@ pub(crate) struct Scale {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Recovery {
+    #[arg(long, default_value_t = 10_000)]
+    hosts: usize,
+    #[arg(long, default_value_t = 200_000)]
+    vms: usize,
+    /// Commands after the snapshot
+    #[arg(long, default_value_t = 1_000_000)]
+    tail: u64,
+    #[arg(long, default_value_t = 5)]
+    restarts: usize,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// An empty directory to build the log in; it is left behind
+    #[arg(long)]
+    data_dir: PathBuf,
+    /// Print one line of JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
 impl Bench {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Bench::Scale(scale) => scale.run(),
+            Bench::Recovery(recovery) => recovery.run(),
         }
     }
 }
@@ -60,6 +86,25 @@ impl Scale {
             );
             println!("batches of {}: {:.0} decisions/s", report.batch_size, report.batch_per_s);
             println!("resident memory: {} MiB", report.rss_mib);
+        }
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Recovery {
+    #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let Recovery { hosts, vms, tail, restarts, seed, data_dir, json } = self;
+        std::fs::create_dir_all(&data_dir)?;
+        let spec = RecoverySpec { hosts, vms, tail, restarts, seed, data_dir };
+        let report = recovery::run(&spec).map_err(anyhow::Error::from_boxed)?;
+        if !json {
+            println!(
+                "{hosts} hosts, {vms} VMs, {tail} commands after the snapshot: p50 {:.2} s, \
+                 slowest of {restarts} {:.2} s",
+                report.recovery_p50_s, report.recovery_max_s
+            );
         }
         println!("{}", serde_json::to_string(&report)?);
         Ok(ExitCode::SUCCESS)

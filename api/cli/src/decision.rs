@@ -64,7 +64,7 @@ impl Target {
         let id = DecisionId::parse(&self.id).with_context(|| {
             format!("{:?} is no decision id; they look like d42 or d42-3", self.id)
         })?;
-        let log = EmbeddedLog::open(&self.data_dir, store::Options::default())
+        let log = EmbeddedLog::open(self.data_dir.join(store::LOG_FILE), store::Options::default())
             .with_context(|| format!("cannot open {}", self.data_dir.display()))?;
         Ok((id, History::new(log.reader())))
     }

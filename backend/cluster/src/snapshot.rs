@@ -25,6 +25,8 @@ pub struct Placed {
     pub committed: Amounts,
     /// Adopted beyond the host's room: reported, and exempt from the capacity check.
     pub over_capacity: bool,
+    /// Was running already when it was recorded; no rule was asked about its place.
+    pub adopted: bool,
     /// A reservation that is not confirmed yet.
     pub held: bool,
 }

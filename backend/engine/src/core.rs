@@ -9,6 +9,9 @@ use solver::{Problem, Scratch};
 use std::sync::Arc;
 use verify::Ledger;
 
+/// From this many VMs on, the tables are compiled side by side.
+const WORTH_A_THREAD: usize = 10_000;
+
 /// Everything that changes when a command is applied. One writer, any number of readers.
 #[derive(Debug)]
 pub struct Core {
@@ -22,25 +25,42 @@ impl Core {
     /// Compiles the tables for a state. Costs the whole cluster; done once, when the log is open.
     pub fn new(state: State) -> Result<Self, Broken> {
         let dimensions = state.dimensions().len();
-        let mut core = Self {
-            problem: Problem::new(dimensions),
-            ledger: Ledger::new(dimensions),
-            scratch: Scratch::default(),
-            state: State::new(),
+        let compile = || {
+            let mut problem = Problem::new(dimensions);
+            for (ix, entry) in state.hosts() {
+                problem.put_host(ix, &entry.effective_host());
+            }
+            for (_, entry) in state.vms() {
+                problem.add_vm(entry.host, &entry.vm, &entry.committed);
+            }
+            problem
         };
-        for (ix, entry) in state.hosts() {
-            let host = entry.effective_host();
-            core.problem.put_host(ix, &host);
-            core.ledger.put_host(ix, &host);
-        }
-        for (_, entry) in state.vms() {
-            core.problem.add_vm(entry.host, &entry.vm, &entry.committed);
-            core.ledger
-                .add_vm(entry.host, &entry.vm, &entry.committed)
-                .map_err(|error| broken(&state, error.to_string()))?;
-        }
-        core.state = state;
-        Ok(core)
+        let open_ledger = || {
+            let mut ledger = Ledger::new(dimensions);
+            for (ix, entry) in state.hosts() {
+                ledger.put_host(ix, &entry.effective_host());
+            }
+            for (_, entry) in state.vms() {
+                ledger
+                    .add_vm(entry.host, &entry.vm, &entry.committed)
+                    .map_err(|error| broken(&state, error.to_string()))?;
+            }
+            Ok(ledger)
+        };
+        // The two tables share nothing, so a large cluster is compiled on both cores.
+        let (problem, ledger) = if state.vm_count() < WORTH_A_THREAD {
+            (compile(), open_ledger()?)
+        } else {
+            std::thread::scope(|scope| {
+                let ledger = scope.spawn(open_ledger);
+                let problem = compile();
+                match ledger.join() {
+                    Ok(ledger) => Ok((problem, ledger?)),
+                    Err(_) => Err(broken(&state, "the verifier's table panicked".into())),
+                }
+            })?
+        };
+        Ok(Self { problem, ledger, scratch: Scratch::default(), state })
     }
 
     pub fn state(&self) -> &State {

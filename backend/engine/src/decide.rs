@@ -6,24 +6,33 @@ use crate::command::{Hold, Placing};
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{PlaceRequest, Refusal};
-use cluster::{Alternative, Breakdown, Decision, HostIx, Verdict, Vm};
+use cluster::{
+    Affinity, AffinityKind, Alternative, Breakdown, Decision, HostIx, Level, Name, Strength,
+    Subject, Verdict, Vm,
+};
 use solver::{Choice, Chosen, How};
+use std::borrow::Cow;
 
 impl Core {
     /// Decides one request against the state as it is.
+    ///
+    /// A pinned request is decided as if the VM had a rule that names the host, so that it takes
+    /// the same path, the same checks and the same accounting as any other.
     pub fn decide(&mut self, request: &PlaceRequest) -> Result<Placing, Refusal> {
         let how = self.how(request);
-        let choice = match &request.pinned {
+        let vm = match &request.pinned {
             Some(host) => {
-                let ix = self.state.find_host(host).map(|(ix, _)| ix);
-                let ix = ix.ok_or_else(|| Refusal::UnknownHost(host.clone()))?;
-                self.only_host(ix, &request.vm)
+                let known = self.state.find_host(host);
+                let (ix, _) = known.ok_or_else(|| Refusal::UnknownHost(host.clone()))?;
+                if planted::is(Bug::NoRevalidation) {
+                    return Ok(self.placing(request, &how, unchecked(ix, &request.vm)));
+                }
+                Cow::Owned(pinned(&request.vm, host))
             }
-            None => solver::place(&mut self.problem, &mut self.scratch, &request.vm, &how),
+            None => Cow::Borrowed(request.vm.as_ref()),
         };
-        if !(request.pinned.is_some() && planted::is(Bug::NoRevalidation)) {
-            self.verified(&request.vm, &choice)?;
-        }
+        let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, &how);
+        self.verified(&vm, &choice)?;
         Ok(self.placing(request, &how, choice))
     }
 
@@ -53,23 +62,6 @@ impl Core {
             strategy: request.strategy.unwrap_or(policy.strategy),
             round_robin_after: self.state.round_robin_after,
         }
-    }
-
-    fn only_host(&mut self, ix: HostIx, vm: &Vm) -> Choice {
-        let mut choice = Choice { considered: 1, ..Choice::default() };
-        let feasible = if planted::is(Bug::NoRevalidation) {
-            Ok(vm.demand.clone())
-        } else {
-            solver::feasible(&mut self.problem, vm, ix)
-        };
-        match feasible {
-            Ok(committed) => {
-                let breakdown = Breakdown::default();
-                choice.host = Some(Chosen { host: ix, score: 0, breakdown, committed });
-            }
-            Err(reason) => choice.rejections.add(reason, 1),
-        }
-        choice
     }
 
     /// Asks the ledger about the chosen host.
@@ -164,4 +156,22 @@ impl Core {
             expires_ms: time_ms.saturating_add(ttl_ms?),
         })
     }
+}
+
+/// The VM with a rule that only `host` will do.
+fn pinned(vm: &Vm, host: &Name) -> Vm {
+    let mut vm = vm.clone();
+    vm.affinities.push(Affinity {
+        kind: AffinityKind::Together,
+        subject: Subject::Hosts(vec![host.clone()]),
+        level: Level::Host,
+        strength: Strength::Required,
+    });
+    vm
+}
+
+/// The planted bug: the host that the caller named, taken on trust.
+fn unchecked(host: HostIx, vm: &Vm) -> Choice {
+    let (score, breakdown, committed) = (0, Breakdown::default(), vm.demand.clone());
+    Choice { host: Some(Chosen { host, score, breakdown, committed }), ..Choice::default() }
 }

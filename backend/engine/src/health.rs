@@ -30,7 +30,7 @@ struct Pulse {
     /// Start of the current streak of beats without a missed deadline.
     streak_from_ms: u64,
     relapses: u32,
-    /// When the last relapse was counted or forgiven.
+    /// When it last came back, or a relapse was last counted or forgiven.
     judged_ms: u64,
 }
 
@@ -105,8 +105,11 @@ impl Pulse {
         }
         let doublings = self.relapses.saturating_sub(1).min(MOST_DOUBLINGS);
         let streak_ms = deadline_ms.saturating_mul(1u64.wrapping_shl(doublings));
-        let steady = now_ms.saturating_sub(self.streak_from_ms) >= streak_ms;
-        if steady { Health::Healthy } else { current }
+        if now_ms.saturating_sub(self.streak_from_ms) < streak_ms {
+            return current;
+        }
+        self.judged_ms = now_ms;
+        Health::Healthy
     }
 }
 
@@ -186,9 +189,9 @@ mod tests {
     #[test]
     fn a_flapping_host_stays_out_longer_each_time() {
         let mut bedside = Bedside::new();
-        for _ in 0..6 {
+        for _ in 0..4 {
             bedside.pass(2, false);
-            bedside.pass(40, true);
+            assert_eq!(bedside.pass(9, true), Health::Healthy);
         }
         let before = bedside.changes;
         bedside.pass(2, false);

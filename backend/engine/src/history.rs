@@ -9,6 +9,7 @@ use crate::request::{IdempotencyKey, PlaceRequest, Reply};
 use crate::state::{DecisionId, State};
 use cluster::{Decision, Revision};
 use std::ops::ControlFlow;
+use std::sync::mpsc::sync_channel;
 use store::{LogError, LogReader, Record};
 
 /// Read access to the log, usable from any thread while the writer goes on.
@@ -129,12 +130,47 @@ impl History {
     /// Applies every record after the state's revision up to `limit`, checking that each one
     /// leaves the state hash that was logged with it.
     pub(crate) fn roll_forward(&self, state: &mut State, limit: Revision) -> Result<(), OpenError> {
+        let from = state.revision().next();
+        if limit.0.saturating_sub(from.0) < WORTH_A_THREAD {
+            return self.scan(from, limit, |record| roll(state, &decoded(record)?));
+        }
+        // Reading and decoding on one core, applying on the other.
+        std::thread::scope(|scope| {
+            let (sender, receiver) = sync_channel::<Vec<Decoded>>(4);
+            let reader = scope.spawn(move || {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                self.scan(from, limit, |record| {
+                    chunk.push(decoded(record)?);
+                    if chunk.len() == CHUNK {
+                        // A receiver that is gone has met an error, which it reports itself.
+                        let _ =
+                            sender.send(std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK)));
+                    }
+                    Ok(())
+                })?;
+                let _ = sender.send(chunk);
+                Ok(())
+            });
+            for decoded in receiver.into_iter().flatten() {
+                roll(state, &decoded)?;
+            }
+            reader.join().unwrap_or(Ok(()))
+        })
+    }
+
+    /// Visits the records from `from` to `limit` until one of them is trouble.
+    fn scan(
+        &self,
+        from: Revision,
+        limit: Revision,
+        mut visit: impl FnMut(&Record) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
         let mut trouble = None;
-        self.reader.scan(state.revision().next().0, &mut |record| {
+        self.reader.scan(from.0, &mut |record| {
             if record.revision > limit.0 {
                 return ControlFlow::Break(());
             }
-            match roll(state, &record) {
+            match visit(&record) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     trouble = Some(error);
@@ -146,13 +182,30 @@ impl History {
     }
 }
 
-fn roll(state: &mut State, record: &Record) -> Result<(), OpenError> {
+/// From this many records on, a replay uses a second thread.
+const WORTH_A_THREAD: u64 = 20_000;
+/// Records that change threads together.
+const CHUNK: usize = 512;
+
+/// A record whose command is known, with the state hash that it was logged with.
+struct Decoded {
+    revision: Revision,
+    state_hash: [u8; 32],
+    entry: Entry,
+}
+
+fn decoded(record: &Record) -> Result<Decoded, OpenError> {
+    let (revision, state_hash) = (Revision(record.revision), record.state_hash);
+    Ok(Decoded { revision, state_hash, entry: decode(record)? })
+}
+
+fn roll(state: &mut State, decoded: &Decoded) -> Result<(), OpenError> {
     let expected = state.revision().next();
-    if record.revision != expected.0 {
-        return Err(OpenError::Gap { expected, found: Revision(record.revision) });
+    if decoded.revision != expected {
+        return Err(OpenError::Gap { expected, found: decoded.revision });
     }
-    apply(state, &decode(record)?)?;
-    if state.hash() != record.state_hash {
+    apply(state, &decoded.entry)?;
+    if state.hash() != decoded.state_hash {
         return Err(OpenError::HashMismatch { revision: state.revision() });
     }
     Ok(())

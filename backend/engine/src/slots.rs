@@ -22,8 +22,9 @@ pub(crate) trait Keyed {
 pub(crate) struct Slots<I, T> {
     rows: Column<I, Option<Arc<T>>>,
     vacant: BinaryHeap<Reverse<I>>,
-    /// Row numbers by the hash of their entry's key; the keys themselves stay in the rows.
-    by_key: HashTable<I>,
+    /// Rows by the hash of their key. The hash is kept beside the row, so that only the row that
+    /// is looked for is ever visited, and growing the table visits none.
+    by_key: HashTable<(u32, I)>,
     hasher: DefaultHashBuilder,
 }
 
@@ -39,8 +40,8 @@ impl<I: Index, T: Keyed + Clone> Slots<I, T> {
         for (ix, row) in rows.iter() {
             match row {
                 Some(entry) => {
-                    let hash = hasher.hash_one(entry.key());
-                    by_key.insert_unique(hash, ix, |&ix| hash_of(&hasher, &rows, ix));
+                    let hash = hash(&hasher, entry.key());
+                    by_key.insert_unique(spread(hash), (hash, ix), |row| spread(row.0));
                 }
                 None => vacant.push(Reverse(ix)),
             }
@@ -62,9 +63,7 @@ impl<I: Index, T: Keyed + Clone> Slots<I, T> {
     }
 
     pub(crate) fn find(&self, key: &T::Key) -> Option<I> {
-        let hash = self.hasher.hash_one(key);
-        let found = self.by_key.find(hash, |&ix| self.get(ix).is_some_and(|e| e.key() == key));
-        found.copied()
+        self.find_hashed(hash(&self.hasher, key), key)
     }
 
     pub(crate) fn get(&self, ix: I) -> Option<&Arc<T>> {
@@ -78,10 +77,10 @@ impl<I: Index, T: Keyed + Clone> Slots<I, T> {
 
     /// Adds an entry at the lowest vacant row; `None` when its key is taken.
     pub(crate) fn insert(&mut self, entry: T) -> Option<I> {
-        if self.find(entry.key()).is_some() {
+        let hash = hash(&self.hasher, entry.key());
+        if self.find_hashed(hash, entry.key()).is_some() {
             return None;
         }
-        let hash = self.hasher.hash_one(entry.key());
         let ix = match self.vacant.pop() {
             Some(Reverse(ix)) => {
                 *self.rows.get_mut(ix)? = Some(Arc::new(entry));
@@ -89,29 +88,34 @@ impl<I: Index, T: Keyed + Clone> Slots<I, T> {
             }
             None => self.rows.push(Some(Arc::new(entry))),
         };
-        let (rows, hasher) = (&self.rows, &self.hasher);
-        self.by_key.insert_unique(hash, ix, |&ix| hash_of(hasher, rows, ix));
+        self.by_key.insert_unique(spread(hash), (hash, ix), |row| spread(row.0));
         Some(ix)
     }
 
     pub(crate) fn remove(&mut self, ix: I) -> Option<Arc<T>> {
-        let hash = hash_of(&self.hasher, &self.rows, ix);
-        self.by_key.find_entry(hash, |&found| found == ix).ok()?.remove();
-        let entry = self.rows.get_mut(ix)?.take();
+        let entry = self.rows.get_mut(ix)?.take()?;
+        let hash = hash(&self.hasher, entry.key());
+        if let Ok(found) = self.by_key.find_entry(spread(hash), |row| row.1 == ix) {
+            found.remove();
+        }
         self.vacant.push(Reverse(ix));
-        entry
+        Some(entry)
+    }
+
+    fn find_hashed(&self, hash: u32, key: &T::Key) -> Option<I> {
+        let is_it =
+            |row: &(u32, I)| row.0 == hash && self.get(row.1).is_some_and(|e| e.key() == key);
+        self.by_key.find(spread(hash), is_it).map(|row| row.1)
     }
 }
 
-fn hash_of<I: Index, T: Keyed>(
-    hasher: &DefaultHashBuilder,
-    rows: &Column<I, Option<Arc<T>>>,
-    ix: I,
-) -> u64 {
-    match rows.get(ix) {
-        Some(Some(entry)) => hasher.hash_one(entry.key()),
-        _ => 0,
-    }
+fn hash<K: Hash>(hasher: &DefaultHashBuilder, key: &K) -> u32 {
+    (hasher.hash_one(key) >> 32) as u32
+}
+
+/// The table wants its bits at both ends of 64.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 #[cfg(test)]

@@ -82,6 +82,8 @@ pub struct VmEntry {
     pub host: HostIx,
     pub committed: Amounts,
     pub generation: Generation,
+    /// Was running already when it was recorded.
+    pub adopted: bool,
     /// Adopted although it did not fit.
     pub over_capacity: bool,
     pub hold: Option<Hold>,
@@ -228,6 +230,7 @@ impl State {
                 host: host.host.id.clone(),
                 committed: entry.committed.clone(),
                 over_capacity: entry.over_capacity,
+                adopted: entry.adopted,
                 held: entry.hold.is_some(),
             })
         });

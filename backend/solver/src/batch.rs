@@ -38,7 +38,7 @@ pub fn place_batch(
     choices
 }
 
-/// The order in which a strategy places a batch: rows of `vms`.
+/// The order in which a strategy places a batch.
 pub fn batch_order(problem: &Problem, vms: &[&Vm], strategy: Strategy) -> Vec<usize> {
     let mut order: Vec<usize> = (0..vms.len()).collect();
     if matches!(strategy, Strategy::FirstFitDecreasing | Strategy::BestFitDecreasing) {

@@ -144,40 +144,47 @@ fn by_score(
     scratch: &mut Scratch,
     standing: Prepared,
 ) -> Best {
-    let mut most = wishes::bound(problem, request, formula, &mut scratch.wishes);
-    if !standing.exact {
-        most += formula.most_fit(problem, request);
-    }
+    let view = formula.view();
+    let own = |host| view.sum(Some(&request.asks), &problem.room, &problem.prices, host);
+    let most = wishes::bound(problem, request, formula, &mut scratch.wishes);
+    let slack = if standing.exact { 0 } else { formula.most_fit(problem, request) as i32 };
     let standings = problem.standings.column(standing);
     let wishes = scratch.wishes.as_chunks().0;
     let mask = &scratch.masks.left;
     let mut best = Best::new();
-    // What standing and wishes must come to. Equal scores go to the lower index, so once there
-    // are enough hosts, only more than the last of them will do.
-    let mut least = i32::MIN;
+    // What fit, load, cost and wishes must come to. Equal scores go to the lower index, so once
+    // there are enough hosts, only more than the last of them will do.
+    let mut least = NO_LIMIT;
     for block in mask.scope() {
         let mut lanes = mask.word(block);
         if lanes == 0 {
             continue;
         }
         let standings = &standings[block];
-        lanes &= match wishes.get(block) {
-            None if !any_at_least(standings, least) => continue,
-            None => at_least(standings, least),
-            Some(wishes) => sum_at_least(standings, wishes, least),
+        let wishes = wishes.get(block);
+        lanes &= match wishes {
+            None if !any_at_least(standings, least - slack) => continue,
+            None => at_least(standings, least - slack),
+            Some(wishes) => sum_at_least(standings, wishes, least - slack),
         };
         for host in ones(block, lanes) {
-            if standings[host.row() % LANES] < least && wishes.is_empty() {
+            let lane = host.row() % LANES;
+            let wish = wishes.map_or(0, |wishes| wishes[lane]);
+            let sum = if standing.exact { standings[lane] } else { own(host) };
+            if sum + wish < least {
                 continue;
             }
             offer(&mut best, score(problem, request, formula, host));
             if let Some(last) = best.get(WANTED - 1) {
-                least = (last.score + 1 - most).clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+                least = (last.score + 1 - most).max(NO_LIMIT.into()) as i32;
             }
         }
     }
     best
 }
+
+/// Below what any host comes to. Scores are under 2^27 by the limits of weights and terms.
+const NO_LIMIT: i32 = i32::MIN / 2;
 
 fn offer(best: &mut Best, scored: Scored) {
     if best.len() == WANTED {

@@ -142,7 +142,13 @@ impl Standings {
 impl View {
     /// Fit, load and cost of a host, weighed: exactly for these asks, or without asks a bound
     /// from which only what the demand adds to the mean utilisation is missing.
-    fn sum(&self, asks: Option<&[Ask]>, room: &Room, prices: &Prices, ix: HostIx) -> i32 {
+    pub(crate) fn sum(
+        &self,
+        asks: Option<&[Ask]>,
+        room: &Room,
+        prices: &Prices,
+        ix: HostIx,
+    ) -> i32 {
         let host = room.host(ix);
         let (highest, mean) = match asks {
             Some(asks) => room.after(asks, ix),

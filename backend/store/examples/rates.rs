@@ -79,9 +79,10 @@ fn embedded_scan(path: &std::path::Path) {
     // Not closing is what a killed process does.
     let copy = path.with_extension("killed");
     std::fs::copy(path, &copy).unwrap();
+    std::fs::File::open(&copy).unwrap().sync_all().unwrap();
     drop(log);
     timed("embedded, open after a kill", || {
-        drop(EmbeddedLog::open(&copy, Options::default()).unwrap());
+        drop(EmbeddedLog::open(&copy, Options { reserve_bytes: 0, ..Options::default() }).unwrap());
     });
 }
 
@@ -113,11 +114,12 @@ fn simulated() {
     appends("simulated, one record a commit", &mut log, 1, false, limit);
     appends("simulated, 256 records a commit", &mut log, BATCH, false, limit);
 
-    let disk = SimDisk::new(DiskOptions::default());
+    let mut disk = SimDisk::new(DiskOptions::default());
     let (start, mut cycles) = (Instant::now(), 0);
     while start.elapsed() < limit {
-        let disk =
-            if cycles % 10 == 0 { SimDisk::new(DiskOptions::default()) } else { disk.clone() };
+        if cycles % 10 == 0 {
+            disk = SimDisk::new(DiskOptions::default());
+        }
         let mut log = SimulatedLog::open(&disk, SimulatedOptions::default()).unwrap();
         log.append(&records(log.head().revision + 1, 3, true)).unwrap();
         disk.crash();

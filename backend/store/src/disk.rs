@@ -178,7 +178,7 @@ impl SimFile {
     }
 
     pub fn len(&self) -> io::Result<u64> {
-        self.with(|device, number| Ok(device.files.get(&number).map_or(0, File::len)))
+        self.with(|device, number| Ok(device.content(number).len() as u64))
     }
 
     pub fn is_empty(&self) -> io::Result<bool> {
@@ -187,16 +187,15 @@ impl SimFile {
 
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.with(|device, number| {
-            let file = device.file(number);
             let from = usize::try_from(offset).map_err(io::Error::other)?;
-            let bytes = file.bytes.get(from..).and_then(|b| b.get(..out.len()));
+            let bytes = device.content(number).get(from..).and_then(|b| b.get(..out.len()));
             out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
             Ok(())
         })
     }
 
     pub fn read_all(&self) -> io::Result<Vec<u8>> {
-        self.with(|device, number| Ok(device.file(number).bytes.clone()))
+        self.with(|device, number| Ok(device.content(number).to_vec()))
     }
 
     pub fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -271,6 +270,11 @@ fn comes_due(countdown: &mut u64) -> bool {
 }
 
 impl Device {
+    /// What is in a file; nothing in one that does not exist.
+    fn content(&self, number: u32) -> &[u8] {
+        self.files.get(&number).map_or(&[], |file| &file.bytes)
+    }
+
     fn file(&mut self, number: u32) -> &mut File {
         self.files.entry(number).or_default()
     }

@@ -4,6 +4,7 @@
 //! piece each, so that no batch waits for housekeeping. Reading is in `reader`, the files around
 //! the database in `files`, the space kept for a full disk in `reserve`.
 
+mod commit;
 mod files;
 mod reader;
 mod reserve;
@@ -12,26 +13,23 @@ mod tables;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use redb::{Database, ReadableTable, ReadableTableMetadata};
+use redb::{Database, ReadableTable};
 
-use crate::chain::{self, RecordHashes};
+use crate::chain::RecordHashes;
 use crate::error::{Flaw, LogError, this_version};
 use crate::idempotency::IdempotencyLimits;
 use crate::snapshot::{self, Finished, SnapshotWriter};
 use crate::{CommandLog, Head, LOG_FORMAT, LogReader, Record, SnapshotMeta};
+use commit::Framed;
 use files::Files;
 use reader::EmbeddedReader;
 use reserve::Reserve;
 use tables::{
-    FORMAT, Guarded, HEAD, IDEMPOTENCY, IDEMPOTENCY_TIME, LOG, META, PIECES, SNAPSHOTS,
-    StoredReply, WRITER, failed, from_bytes, guarded, to_bytes,
+    FORMAT, Guarded, HEAD, IDEMPOTENCY, IDEMPOTENCY_TIME, LOG, META, PIECES, SNAPSHOTS, WRITER,
+    failed, from_bytes, guarded, to_bytes,
 };
-
-/// Records that one commit may delete; more than a full batch adds, so that cutting gets ahead.
-const CUT_PER_COMMIT: u64 = 1024;
-/// Pieces of dropped snapshots that one commit may delete.
-const PIECES_CUT_PER_COMMIT: u64 = 8;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -45,6 +43,9 @@ pub struct Options {
     /// Write every byte again before believing any, because a write failed since the machine was
     /// started. `open` finds that out by itself.
     pub distrust_cache: bool,
+    /// Check every page of the file also after a clean shutdown, about a second per GiB.
+    /// Unchecked, a damaged list of free pages could let new records overwrite old ones.
+    pub check_pages: bool,
 }
 
 impl Default for Options {
@@ -55,6 +56,7 @@ impl Default for Options {
             idempotency: IdempotencyLimits::default(),
             reserve_bytes: 64 << 20,
             distrust_cache: false,
+            check_pages: true,
         }
     }
 }
@@ -87,6 +89,7 @@ impl EmbeddedLog {
         let distrust_cache = options.distrust_cache || files.is_distrusted();
         let options = Options { distrust_cache, ..options };
         let mut log = EmbeddedLog::open_on(files.open(options)?, options)?;
+        files.check_head(&log)?;
         if files.is_distrusted() {
             files.trust()?;
         }
@@ -110,18 +113,26 @@ impl EmbeddedLog {
         };
         rewritten.and_then(|()| backend.sync_data()).map_err(|error| LogError::io(OPEN, &error))?;
         guarded(OPEN, move || {
-            let db = Database::builder()
+            let repaired = Arc::new(AtomicBool::new(false));
+            let noticed = repaired.clone();
+            let mut db = Database::builder()
                 .set_cache_size(options.cache_bytes)
+                .set_repair_callback(move |_| noticed.store(true, Ordering::Relaxed))
                 .create_with_backend(backend)
                 .map_err(|error| failed(OPEN, error.into()))?;
-            EmbeddedLog::load(db, options)
+            // A repair has looked at every page already.
+            let mut pages_are_good = Ok(true);
+            if options.check_pages && !repaired.load(Ordering::Relaxed) {
+                pages_are_good = db.check_integrity();
+            }
+            let log = EmbeddedLog::load(db, options)?;
+            if let Err(error) = pages_are_good {
+                // If a record is hit, its revision says more than redb can.
+                log.embedded_reader().verify(0)?;
+                return Err(failed(OPEN, error.into()));
+            }
+            Ok(log)
         })
-    }
-
-    /// Whether the space for emergencies is there. Without it, nothing should be taken on that
-    /// can be refused: what little room is left belongs to commands that free capacity.
-    pub fn has_reserve(&self) -> bool {
-        self.reserve.is_some()
     }
 
     fn load(db: Database, options: Options) -> Result<EmbeddedLog, LogError> {
@@ -254,113 +265,15 @@ impl EmbeddedLog {
         let written = guarded("writing a batch", || self.transaction(batch, &framed, done));
         let written = self.poisoned(written)?;
         self.head = framed.head;
+        if let Some(files) = &self.files {
+            files.note_head(&self.head);
+        }
         self.oldest_stored = written.oldest_stored;
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.written(written.pieces);
         }
         if written.dropped_is_empty {
             self.dropped.pop_front();
-        }
-        Ok(())
-    }
-
-    fn transaction(
-        &self,
-        batch: &[Record],
-        framed: &Framed,
-        done: Option<&Finished>,
-    ) -> Result<Written, LogError> {
-        let write = || -> Result<Written, redb::Error> {
-            let tx = self.db.begin_write()?;
-            let mut written =
-                Written { oldest_stored: self.oldest_stored, pieces: 0, dropped_is_empty: false };
-            if !batch.is_empty() || self.oldest_stored < framed.head.first {
-                let mut log = tx.open_table(LOG)?;
-                for (record, frame) in batch.iter().zip(framed.frames()) {
-                    log.insert(record.revision, frame)?;
-                }
-                for _ in 0..CUT_PER_COMMIT {
-                    if written.oldest_stored >= framed.head.first {
-                        break;
-                    }
-                    log.remove(written.oldest_stored)?;
-                    written.oldest_stored = written.oldest_stored.saturating_add(1);
-                }
-            }
-            if batch.iter().any(|record| record.idempotency.is_some()) {
-                self.keep_replies(&tx, batch)?;
-            }
-            if self.snapshot.is_some() || !self.dropped.is_empty() {
-                let mut pieces = tx.open_table(PIECES)?;
-                if let Some(snapshot) = &self.snapshot {
-                    for (number, piece) in snapshot.due(self.options.snapshot_bytes_per_commit) {
-                        pieces.insert((snapshot.id(), number), piece)?;
-                        written.pieces = written.pieces.saturating_add(1);
-                    }
-                }
-                if let Some(id) = self.dropped.front() {
-                    let range = (*id, 0)..=(*id, u32::MAX);
-                    let due: Vec<(u64, u32)> = pieces
-                        .range(range)?
-                        .take(PIECES_CUT_PER_COMMIT as usize)
-                        .map(|row| row.map(|(key, _)| key.value()))
-                        .collect::<Result<_, _>>()?;
-                    written.dropped_is_empty = (due.len() as u64) < PIECES_CUT_PER_COMMIT;
-                    for key in due {
-                        pieces.remove(key)?;
-                    }
-                }
-            }
-            if let Some(done) = done {
-                let mut snapshots = tx.open_table(SNAPSHOTS)?;
-                snapshots.insert(done.meta.revision, to_bytes(done).as_slice())?;
-                for old in snapshot::superseded(&self.kept, done) {
-                    if old.meta.revision != done.meta.revision {
-                        snapshots.remove(old.meta.revision)?;
-                    }
-                }
-            }
-            tx.open_table(META)?.insert(HEAD, to_bytes(&framed.head).as_slice())?;
-            tx.commit()?;
-            Ok(written)
-        };
-        write().map_err(|error| failed("writing a batch", error))
-    }
-
-    fn keep_replies(
-        &self,
-        tx: &redb::WriteTransaction,
-        batch: &[Record],
-    ) -> Result<(), redb::Error> {
-        let mut replies = tx.open_table(IDEMPOTENCY)?;
-        let mut by_time = tx.open_table(IDEMPOTENCY_TIME)?;
-        let mut added: usize = 0;
-        for record in batch {
-            let Some(entry) = &record.idempotency else {
-                continue;
-            };
-            added = added.saturating_add(1);
-            let stored = StoredReply::new(record.revision, entry).to_bytes();
-            if let Some(old) = replies.insert(entry.key.as_slice(), stored.as_slice())? {
-                // The key was used before; only its last use decides when it may go.
-                if let Some((revision, ts_ms)) = StoredReply::place(old.value()) {
-                    by_time.remove((ts_ms, revision))?;
-                }
-            }
-            by_time.insert((entry.ts_ms, record.revision), entry.key.as_slice())?;
-        }
-        let newest_ms = by_time.last()?.map_or(0, |(place, _)| place.value().0);
-        for _ in 0..IdempotencyLimits::budget(added) {
-            let keys = replies.len()?;
-            let Some((place, key)) = by_time.first()?.map(|(p, k)| (p.value(), k.value().to_vec()))
-            else {
-                break;
-            };
-            if !self.options.idempotency.may_go(place.0, newest_ms, keys) {
-                break;
-            }
-            replies.remove(key.as_slice())?;
-            by_time.remove(place)?;
         }
         Ok(())
     }
@@ -458,54 +371,24 @@ impl CommandLog for EmbeddedLog {
         done
     }
 
+    fn has_reserve(&self) -> bool {
+        self.reserve.is_some() || self.options.reserve_bytes == 0
+    }
+
     fn release_reserve(&mut self) -> Result<bool, LogError> {
         let Some(reserve) = self.reserve.take() else {
             return Ok(false);
         };
         reserve.release().map_err(|error| LogError::io("releasing the reserve", &error))?;
+        // On the full disk there may have been no room for the mark.
+        if let (Some(_), Some(files)) = (&self.poison, &self.files) {
+            files.distrust();
+        }
         Ok(true)
     }
 }
 
 const OPEN: &str = "opening the log";
-
-/// A batch in bytes, and the head after it.
-struct Framed {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    head: Head,
-}
-
-impl Framed {
-    fn new(head: &Head, batch: &[Record]) -> Result<Framed, LogError> {
-        let mut framed =
-            Framed { bytes: Vec::new(), ends: Vec::with_capacity(batch.len()), head: *head };
-        let mut frame = Vec::new();
-        for record in batch {
-            chain::extend(&mut framed.head, record, &mut frame)?;
-            framed.bytes.extend_from_slice(&frame);
-            framed.ends.push(framed.bytes.len());
-        }
-        chain::check_batch_bytes(framed.bytes.len())?;
-        Ok(framed)
-    }
-
-    fn frames(&self) -> impl Iterator<Item = &[u8]> {
-        let mut from = 0;
-        self.ends.iter().map(move |end| {
-            let frame = self.bytes.get(from..*end).unwrap_or_default();
-            from = *end;
-            frame
-        })
-    }
-}
-
-/// What a transaction did besides adding the batch.
-struct Written {
-    oldest_stored: u64,
-    pieces: usize,
-    dropped_is_empty: bool,
-}
 
 fn check_format(meta: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<(), LogError> {
     let format = get(meta, FORMAT)?.ok_or_else(|| missing("the format version"))?;

@@ -24,6 +24,11 @@ pub enum LogError {
         this_version()
     )]
     Format { found: u32, writer: String },
+    #[error(
+        "the log ends at revision {head}, but {noted} was acknowledged: it has lost its tail or is \
+         an older copy; restore it, or delete {file} to give up what is missing"
+    )]
+    Behind { head: u64, noted: u64, file: String },
     #[error("the log is open in another process")]
     Locked,
     #[error("the disk is full ({during})")]
@@ -65,6 +70,8 @@ pub enum Flaw {
     Revision(u64),
     #[error("it does not continue the hash chain of the record before")]
     Chain,
+    #[error("it is not the one that was acknowledged")]
+    Rewritten,
     #[error("the head's hashes are not those of the last record")]
     Head,
 }

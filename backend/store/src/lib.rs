@@ -47,9 +47,13 @@ pub use simulated::{SimulatedLog, SimulatedOptions};
 /// The framing of one record, shared by every log. Public so that it can be fuzzed.
 pub mod frame {
     pub use crate::record::{
-        FRAME_VERSION, Frame, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_REPLY_BYTES, decode, encode,
+        FRAME_VERSION, Frame, IdempotencyRef, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_REPLY_BYTES,
+        decode, encode,
     };
 }
+
+/// The log's file within a data directory.
+pub const LOG_FILE: &str = "commands.redb";
 
 /// Format of a whole log. A log of any other format is refused when it is opened.
 pub const LOG_FORMAT: u32 = 1;
@@ -139,6 +143,12 @@ pub trait CommandLog: Send + Debug {
     /// Forgets records older than `revision`. Refused as long as a replay from the older of the
     /// two kept snapshots, or from zero while there are fewer than two, would need them.
     fn truncate_before(&mut self, revision: u64) -> Result<(), LogError>;
+
+    /// Whether the space for emergencies is there. Without it, nothing should be taken on that can
+    /// be refused: what little room is left belongs to commands that free capacity.
+    fn has_reserve(&self) -> bool {
+        true
+    }
 
     /// Gives up the space that was kept for the day the disk is full; false if there is none.
     /// Works on a poisoned log, since running out of space is what poisons it.

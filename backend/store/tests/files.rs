@@ -87,3 +87,61 @@ fn a_directory_that_does_not_exist_is_an_error_and_not_created() {
     assert!(matches!(EmbeddedLog::open(&path, options(0)), Err(LogError::Io { .. })));
     assert!(!path.parent().unwrap().exists());
 }
+
+#[test]
+fn an_older_copy_of_the_log_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let copy = directory.path().join("copy");
+    let mut log = EmbeddedLog::open(&path, options(0)).unwrap();
+    log.append(&[record(1), record(2)]).unwrap();
+    drop(log);
+    fs::copy(&path, &copy).unwrap();
+    let mut log = EmbeddedLog::open(&path, options(0)).unwrap();
+    log.append(&[record(3)]).unwrap();
+    drop(log);
+
+    fs::copy(&copy, &path).unwrap();
+    let error = EmbeddedLog::open(&path, options(0)).unwrap_err();
+    assert!(matches!(error, LogError::Behind { head: 2, noted: 3, .. }), "{error}");
+    fs::remove_file(beside(&path, ".head")).unwrap();
+    assert_eq!(EmbeddedLog::open(&path, options(0)).unwrap().head().revision, 2);
+}
+
+#[test]
+fn a_log_with_another_history_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, other) = (directory.path().join("log"), directory.path().join("other"));
+    let mut log = EmbeddedLog::open(&path, options(0)).unwrap();
+    log.append(&[record(1), record(2)]).unwrap();
+    drop(log);
+    let mut log = EmbeddedLog::open(&other, options(0)).unwrap();
+    let changed = Record { body: b"another".to_vec(), ..record(2) };
+    log.append(&[record(1), changed, record(3)]).unwrap();
+    drop(log);
+
+    fs::copy(&other, &path).unwrap();
+    let error = EmbeddedLog::open(&path, options(0)).unwrap_err().to_string();
+    assert_eq!(error, "record 2 is corrupt: it is not the one that was acknowledged");
+}
+
+#[test]
+fn a_damaged_last_commit_is_not_taken_for_an_interrupted_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let mut log = EmbeddedLog::open(&path, options(0)).unwrap();
+    log.append(&[record(1)]).unwrap();
+    log.append(&[Record { body: b"the last command".to_vec(), ..record(2) }]).unwrap();
+    // What a kill leaves behind: the file as it is now, not closed.
+    let mut bytes = fs::read(&path).unwrap();
+    drop(log);
+    let text = b"the last command";
+    let found: Vec<usize> =
+        (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)).collect();
+    for at in found {
+        bytes[at] ^= 1;
+    }
+    fs::write(&path, bytes).unwrap();
+    let error = EmbeddedLog::open(&path, options(0)).unwrap_err();
+    assert!(matches!(error, LogError::Behind { head: 1, noted: 2, .. }), "{error}");
+}

@@ -6,8 +6,8 @@ use crate::reading::demand_on;
 use crate::world::{Case, World};
 use crate::{Checked, Report, Violation, ViolationKind, Violations};
 use cluster::{
-    Amounts, CpuUnit, Decision, Dim, Host, Name, Placed, Reason, Revision, Snapshot, Strategy,
-    Verdict, Vm, VmKey,
+    Amounts, CpuUnit, Decision, Dim, Host, Level, Name, Placed, Reason, Revision, Snapshot,
+    Strategy, Verdict, Vm, VmKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -15,9 +15,15 @@ use std::ops::RangeInclusive;
 /// Whether the state is one that placements can have led to.
 ///
 /// Violations are what can never be; rules that bind only while a VM is being placed, and that
-/// later changes of hosts or of other VMs may leave broken, are drift.
+/// later changes of hosts or of other VMs may leave broken, are drift. Adopted VMs came without
+/// asking, so whatever they or their neighbours break because of them is drift too.
 pub fn snapshot(snapshot: &Snapshot) -> Report {
     let world = World::new(snapshot);
+    let asked = Snapshot {
+        placed: snapshot.placed.iter().filter(|placed| !placed.adopted).cloned().collect(),
+        ..snapshot.clone()
+    };
+    let asked = World::new(&asked);
     let mut report = Report { checked: looked_at(snapshot, 0), ..Report::default() };
 
     let mut ids = BTreeSet::new();
@@ -33,7 +39,7 @@ pub fn snapshot(snapshot: &Snapshot) -> Report {
             report.violations.push(about(&placed.vm.key, &placed.host, kind));
             continue;
         }
-        standing(&world, placed, &mut report);
+        standing(&world, &asked, placed, &mut report);
     }
     overcommitted(&world, snapshot, &mut report.violations);
     report
@@ -89,8 +95,8 @@ pub fn batch(snapshot: &Snapshot, vms: &[Vm], decisions: &[Decision], order: &[u
     report
 }
 
-/// Checks one placed VM where it stands.
-fn standing(world: &World<'_>, placed: &Placed, report: &mut Report) {
+/// Checks one placed VM where it stands: in the whole world, and in the one of those that asked.
+fn standing(world: &World<'_>, asked: &World<'_>, placed: &Placed, report: &mut Report) {
     let key = &placed.vm.key;
     let Some(row) = world.row(&placed.host) else {
         report.violations.push(about(key, &placed.host, ViolationKind::UnknownHost));
@@ -103,16 +109,32 @@ fn standing(world: &World<'_>, placed: &Placed, report: &mut Report) {
         let list = if drift { &mut report.drift } else { &mut report.violations };
         list.push(about(key, &placed.host, kind));
     }
-    for kind in Case::new(world, &placed.vm).rules(row) {
-        let list = if binds_always(&kind) { &mut report.violations } else { &mut report.drift };
-        list.push(about(key, &placed.host, kind));
+    let mut violations: Vec<ViolationKind> = match placed.adopted {
+        true => Vec::new(),
+        false => Case::new(asked, &placed.vm).rules(row),
+    };
+    violations.retain(binds_always);
+    let broken = Case::new(world, &placed.vm).rules(row);
+    let drift =
+        broken.into_iter().filter(|kind| !violations.iter().any(|known| same_rule(known, kind)));
+    report.drift.extend(drift.map(|kind| about(key, &placed.host, kind)));
+    report.violations.extend(violations.into_iter().map(|kind| about(key, &placed.host, kind)));
+}
+
+/// Rules that no order of placements and removals can leave broken. Racks, zones and labels of a
+/// host may be corrected while VMs run on it, so those levels bind at placement only.
+fn binds_always(kind: &ViolationKind) -> bool {
+    use ViolationKind as K;
+    match kind {
+        K::ExcludedHost => true,
+        K::AntiAffinity { level, .. } | K::Repelled { level, .. } => *level == Level::Host,
+        _ => false,
     }
 }
 
-/// Rules that no order of placements and removals can leave broken.
-fn binds_always(kind: &ViolationKind) -> bool {
-    use ViolationKind as K;
-    matches!(kind, K::ExcludedHost | K::AntiAffinity { .. } | K::Repelled { .. })
+/// Whether two findings are about the same rule, however many neighbours each one counted.
+fn same_rule(one: &ViolationKind, other: &ViolationKind) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other) && binds_always(other)
 }
 
 /// Hosts that promise more than they have, apart from what adopted VMs explain.
@@ -164,6 +186,7 @@ fn decided(
         }
         let sum: i128 = breakdown.0.iter().map(|part| i128::from(*part)).sum();
         if sum != i128::from(*score) {
+            let sum = sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             let kind = ViolationKind::ScoreSum { score: *score, sum };
             found.push(about(&vm.key, host, kind));
         }

@@ -10,6 +10,8 @@ use cluster::{
 };
 
 /// What `vm` takes on `host`: its demand, with normalised CPU turned into cores of this host.
+///
+/// Whoever is to be checked must work it out for himself; this is for tests and tools.
 pub fn demand_on(host: &Host, vm: &Vm) -> Amounts {
     demand(vm, speed_permille(host))
 }
@@ -124,4 +126,109 @@ pub(crate) fn required(vm: &Vm, kind: AffinityKind) -> impl Iterator<Item = &Aff
         .iter()
         .filter(move |rule| rule.kind == kind && rule.strength == Strength::Required)
         .filter(on_vms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::{Spread, VmKey};
+
+    fn name(text: &str) -> Name {
+        Name::new(text).expect("a valid name")
+    }
+
+    fn vm(demand: Amounts) -> Vm {
+        Vm::new(VmKey::in_default_tenant(name("vm")), demand)
+    }
+
+    #[test]
+    fn normalised_cpu_is_divided_by_the_benchmark_factor_and_rounded_up() {
+        let check = |cpu_millis, benchmark_permille, expect| {
+            let mut host = Host::new(name("h"), Amounts::zero());
+            host.benchmark_permille = benchmark_permille;
+            let mut vm = vm(Amounts::cpu_memory(cpu_millis, 7));
+            vm.cpu_unit = CpuUnit::Normalised;
+            assert_eq!(demand_on(&host, &vm), Amounts::cpu_memory(expect, 7));
+        };
+        check(1_000, 0, 1_000);
+        check(1_000, 1_500, 667);
+        check(1_000, 750, 1_334);
+        check(1, 4_000_000, 1);
+        check(0, 500, 0);
+        check(u64::MAX, 1, u64::MAX);
+    }
+
+    #[test]
+    fn allocatable_rounds_down_and_stays_within_bounds() {
+        let check = |capacity, reserved, permille, expect| {
+            let mut host = Host::new(name("h"), Amounts::cpu_memory(capacity, 0));
+            host.reserved = Amounts::cpu_memory(reserved, 0);
+            host.overcommit_permille = Amounts::cpu_memory(permille, 0);
+            assert_eq!(allocatable(&host, Dim::CPU_MILLIS), expect);
+            assert_eq!(host.allocatable(Dim::CPU_MILLIS), expect, "cluster reads it otherwise");
+        };
+        check(10, 3, 0, 7);
+        check(10, 3, 1_500, 10);
+        check(10, 10, 1_500, 0);
+        check(10, 11, 1_500, 0);
+        check(MAX_AMOUNT, 0, 2_000, MAX_AMOUNT);
+    }
+
+    #[test]
+    fn selectors_and_taints_are_read_as_the_nouns_read_them() {
+        let values = [None, Some(name("x")), Some(name("y"))];
+        let list = || vec![name("x")];
+        let ops = [
+            SelectorOp::In(list()),
+            SelectorOp::NotIn(list()),
+            SelectorOp::Exists,
+            SelectorOp::Missing,
+        ];
+        for value in &values {
+            let labels = value.iter().map(|value| (name("k"), value.clone())).collect();
+            for op in &ops {
+                let selector = Selector { key: name("k"), op: op.clone() };
+                assert_eq!(matches(&selector, &labels), selector.matches(&labels), "{selector:?}");
+            }
+        }
+        let effects =
+            [TaintEffect::NoSchedule, TaintEffect::NoExecute, TaintEffect::PreferNoSchedule];
+        let equal = values.clone().map(TolerationOp::Equal);
+        for op in equal.into_iter().chain([TolerationOp::Exists]) {
+            for key in [None, Some(name("k")), Some(name("other"))] {
+                for effect in [None, Some(TaintEffect::NoSchedule), Some(TaintEffect::NoExecute)] {
+                    let toleration = Toleration { key: key.clone(), op: op.clone(), effect };
+                    for taint in taints(&values, &effects) {
+                        let soft = taint.effect == TaintEffect::PreferNoSchedule;
+                        let expect = soft || toleration.tolerates(&taint);
+                        let found = lets_through(&taint, std::slice::from_ref(&toleration));
+                        assert_eq!(found, expect, "{toleration:?} {taint:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn taints(values: &[Option<Name>], effects: &[TaintEffect]) -> Vec<Taint> {
+        let taint =
+            |value: &Option<Name>, effect| Taint { key: name("k"), value: value.clone(), effect };
+        let of_value = |value| effects.iter().map(move |effect| taint(value, *effect));
+        values.iter().flat_map(of_value).collect()
+    }
+
+    #[test]
+    fn a_vm_is_a_member_once_of_each_group_that_it_lists_or_spreads_over() {
+        let mut vm = vm(Amounts::zero());
+        vm.groups = ["a", "b", "a"].map(name).to_vec();
+        vm.spreads = ["b", "c", "c"]
+            .map(|group| Spread {
+                group: name(group),
+                level: Level::Zone,
+                max_skew: 1,
+                strength: Strength::Preferred(1),
+            })
+            .to_vec();
+        let found: Vec<&str> = groups(&vm).map(Name::as_str).collect();
+        assert_eq!(found, ["a", "b", "c"]);
+    }
 }

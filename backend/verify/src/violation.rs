@@ -147,9 +147,10 @@ pub enum ViolationKind {
         decided: Revision,
         expected: Revision,
     },
+    /// The parts add up to `sum`, as far as it can be written.
     ScoreSum {
         score: i64,
-        sum: i128,
+        sum: i64,
     },
     HostsConsidered {
         stated: u32,

@@ -11,6 +11,7 @@ use cluster::{
     AffinityKind, Amounts, Dim, Host, HostState, Level, Name, Reason, Snapshot, Spread, Strength,
     Subject, Vm, VmKey,
 };
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts, what is committed on them, and where each VM is.
@@ -139,7 +140,8 @@ pub(crate) struct Case<'w> {
     apart: Vec<(&'w Subject, &'w Level, Neighbours<'w>)>,
     /// The other way round: who must be apart from a subject that the VM belongs to.
     repelled: Vec<(Subject, &'w Level, Neighbours<'w>)>,
-    spreads: Vec<(&'w Spread, Neighbours<'w>, Option<u32>)>,
+    /// With the fewest members in an eligible domain, counted when a host needs it.
+    spreads: Vec<(&'w Spread, Neighbours<'w>, OnceCell<Option<u32>>)>,
 }
 
 impl<'w> Case<'w> {
@@ -150,24 +152,21 @@ impl<'w> Case<'w> {
                 .map(|(subject, level)| (subject, level, world.neighbours(vm, subject, level)))
                 .collect()
         };
-        let mut case = Self {
+        let mut spreads = Vec::new();
+        for spread in vm.spreads.iter().filter(|spread| spread.strength == Strength::Required) {
+            let subject = Subject::Group(spread.group.clone());
+            let neighbours = world.neighbours(vm, &subject, &spread.level);
+            spreads.push((spread, neighbours, OnceCell::new()));
+        }
+        Self {
             world,
             vm,
             host_rules: host_rules(world, vm),
             together: by_rule(AffinityKind::Together),
             apart: by_rule(AffinityKind::Apart),
             repelled: repelled(world, vm),
-            spreads: Vec::new(),
-        };
-        for spread in &vm.spreads {
-            if spread.strength == Strength::Required {
-                let subject = Subject::Group(spread.group.clone());
-                let neighbours = world.neighbours(vm, &subject, &spread.level);
-                let fewest = case.fewest(&spread.level, &neighbours);
-                case.spreads.push((spread, neighbours, fewest));
-            }
+            spreads,
         }
-        case
     }
 
     /// Everything that keeps the VM off the host, in the order of the reasons.
@@ -261,10 +260,13 @@ impl<'w> Case<'w> {
         for (spread, neighbours, fewest) in &self.spreads {
             let here = domain(host, &spread.level);
             let members = here.map_or(0, |here| neighbours.within(here));
+            if here.is_some() && members < spread.max_skew {
+                continue; // even if some domain is empty
+            }
+            let fewest = fewest.get_or_init(|| self.fewest(&spread.level, neighbours));
             // A host that is not eligible itself still has a domain to compare with.
             let fewest = fewest.map_or(members, |fewest| fewest.min(members));
-            let holds = members + 1 - fewest <= spread.max_skew;
-            if here.is_none() || !holds {
+            if here.is_none() || members + 1 - fewest > spread.max_skew {
                 found.push(ViolationKind::Spread {
                     group: spread.group.clone(),
                     level: spread.level.clone(),

@@ -109,7 +109,7 @@ fn readers_see_each_batch_once_it_is_durable_and_can_be_cloned_into_threads() {
                 let mut last = 0;
                 while last < 200 {
                     let seen = scan(&*reader, 1).unwrap();
-                    assert!(seen.len() % 10 == 0, "half a batch was visible");
+                    assert!(seen.len().is_multiple_of(10), "half a batch was visible");
                     assert!(seen.len() >= last, "records vanished");
                     last = seen.len();
                 }

@@ -15,7 +15,7 @@ fn the_simulated_log_survives_a_power_cut_at_every_operation() {
 
 #[test]
 fn the_embedded_log_survives_a_power_cut_at_every_operation() {
-    power_cut_at_every_operation::<EmbeddedOnSimDisk>(3);
+    power_cut_at_every_operation::<EmbeddedOnSimDisk>(2);
 }
 
 #[test]
@@ -201,10 +201,10 @@ fn error_at_every_operation<M: BreakableMachine>() {
             0 => machine.disk().fail_write(at),
             _ => machine.disk().fail_sync(at),
         }
-        if let Ok(mut log) = machine.open() {
-            if client.run(&mut *log).is_err() {
-                assert_poisoned(&mut *log, &context);
-            }
+        if let Ok(mut log) = machine.open()
+            && client.run(&mut *log).is_err()
+        {
+            assert_poisoned(&mut *log, &context);
         }
         machine.disk().clear_faults();
         // Half of the time the kernel's cache survives, half of the time it does not.

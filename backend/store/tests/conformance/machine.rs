@@ -42,7 +42,7 @@ fn embedded_options() -> Options {
         snapshot_bytes_per_commit: 100_000,
         idempotency: LIMITS,
         reserve_bytes: 4096,
-        distrust_cache: false,
+        ..Options::default()
     }
 }
 
@@ -52,7 +52,8 @@ impl Machine for Simulated {
             segment_bytes: 2_000,
             snapshot_bytes_per_commit: 100_000,
             idempotency: LIMITS,
-            ..SimulatedOptions::default()
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         };
         SimulatedLog::open(&self.0, options).map(|log| Box::new(log) as _)
     }

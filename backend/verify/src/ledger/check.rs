@@ -27,7 +27,8 @@ impl Ledger {
             found.push(ViolationKind::WrongHost { index: host, found: row.id.clone() });
             return found.violations;
         }
-        if let Some(entry) = self.placed.get(&Id::of_vm(&vm.key.tenant, &vm.key.id)) {
+        let id = Id::of_vm(&vm.key.tenant, &vm.key.id);
+        if let Some(entry) = self.placed.get(&id) {
             found.push(ViolationKind::AlreadyPlaced { on: self.fleet.name(entry.host) });
             return found.violations;
         }
@@ -38,13 +39,13 @@ impl Ledger {
         let rules = HostRules::new(self, vm);
         static_rules(vm, self.fleet.signature(row.signature), &mut found);
         rules.check(self, host, host_id, &mut found);
-        self.neighbourhood(vm, host, &mut found);
+        self.neighbourhood(vm, id, host, &mut found);
         self.spreads(vm, host, &rules, &mut found);
         self.capacity(row, &demand, &mut found);
         found.violations
     }
 
-    fn neighbourhood(&self, vm: &Vm, host: HostIx, found: &mut Found<'_>) {
+    fn neighbourhood(&self, vm: &Vm, own: Id, host: HostIx, found: &mut Found<'_>) {
         let tenant = &vm.key.tenant;
         for rule in required(vm, AffinityKind::Together) {
             let spot = self.fleet.spot(host, &rule.level);
@@ -71,8 +72,7 @@ impl Ledger {
             let id = Id::of_group(tenant, group);
             self.repelled(id, host, || Subject::Group(group.clone()), found);
         }
-        let id = Id::of_vm(tenant, &vm.key.id);
-        self.repelled(id, host, || Subject::Vm(vm.key.id.clone()), found);
+        self.repelled(own, host, || Subject::Vm(vm.key.id.clone()), found);
     }
 
     fn repelled(&self, id: Id, host: HostIx, subject: impl Fn() -> Subject, found: &mut Found<'_>) {

@@ -1,0 +1,29 @@
+//! The HTTP service: accept loop, limits, routes, OpenAPI.
+//!
+//! Translates between HTTP and the engine and decides nothing itself. What goes over the wire is
+//! `wire`'s; what is true is the engine's. Nothing that arrives here can take more than its share:
+//! connections, headers, bodies, time and queues all have limits, and a body that is wrong never
+//! reaches the engine.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
+mod accept;
+mod app;
+mod ask;
+mod body;
+mod envelope;
+mod events;
+mod failure;
+mod gate;
+mod listen;
+mod routes;
+mod service;
+
+pub use accept::{AcceptLimits, Ended, serve};
+pub use app::{openapi, router};
+pub use gate::{Gate, Pass};
+pub use listen::{ListenError, check_listen};
+pub use service::Service;

@@ -1,0 +1,56 @@
+//! One file per resource.
+
+mod bulk;
+mod cluster_wide;
+mod events;
+mod health;
+mod hosts;
+mod page;
+mod placements;
+mod reservations;
+mod vms;
+
+use crate::failure::Failure;
+use crate::service::Service;
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) fn all() -> OpenApiRouter<Service> {
+    OpenApiRouter::new()
+        .merge(hosts::routes())
+        .merge(placements::routes())
+        .merge(reservations::routes())
+        .merge(vms::routes())
+        .merge(cluster_wide::routes())
+        .merge(events::routes())
+        .merge(health::routes())
+}
+
+type Answer = Result<Response, Failure>;
+
+/// A JSON answer.
+fn answer(status: StatusCode, body: &impl Serialize) -> Answer {
+    Ok((status, Json(body)).into_response())
+}
+
+/// A JSON answer with its generation as `ETag`.
+fn tagged(status: StatusCode, generation: u64, body: &impl Serialize) -> Answer {
+    let mut response = (status, Json(body)).into_response();
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{generation}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// Done, and there is nothing to say about it.
+fn nothing() -> Answer {
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The engine's answer does not belong to the request: a mistake in here.
+fn unexpected(outcome: &engine::Outcome) -> Failure {
+    Failure::new(wire::Code::INTERNAL, format!("unexpected outcome {outcome:?}"))
+}

@@ -1,0 +1,56 @@
+//! Whether the process lives and whether it takes requests.
+
+use super::Answer;
+use crate::app::Problems;
+use crate::failure::Failure;
+use crate::service::Service;
+use axum::Json;
+use axum::extract::State as Handle;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use wire::Code;
+
+pub(super) fn routes() -> OpenApiRouter<Service> {
+    OpenApiRouter::new().routes(routes!(health)).routes(routes!(healthz)).routes(routes!(ready))
+}
+
+/// How the service is.
+#[derive(Debug, Serialize, ToSchema)]
+struct HealthView {
+    /// `ok`.
+    status: &'static str,
+    /// The newest revision that the log has.
+    revision: u64,
+}
+
+/// Whether the process lives.
+#[utoipa::path(get, path = "/health", tag = "service",
+    responses((status = 200, description = "It does", body = HealthView), Problems))]
+async fn health(Handle(service): Handle<Service>) -> Answer {
+    Ok(view(&service).into_response())
+}
+
+/// The same as `/health`, under the name that Kubernetes uses.
+#[utoipa::path(get, path = "/healthz", tag = "service",
+    responses((status = 200, description = "It does", body = HealthView), Problems))]
+async fn healthz(Handle(service): Handle<Service>) -> Answer {
+    Ok(view(&service).into_response())
+}
+
+/// Whether the state is recovered and verified and requests are taken.
+#[utoipa::path(get, path = "/ready", tag = "service",
+    responses((status = 200, description = "They are", body = HealthView), Problems))]
+async fn ready(Handle(service): Handle<Service>) -> Answer {
+    if !service.is_alive() {
+        return Err(Failure::new(Code::NOT_READY, "the log has stopped"));
+    }
+    Ok(view(&service).into_response())
+}
+
+fn view(service: &Service) -> Json<HealthView> {
+    let revision = service.durable().borrow().0;
+    Json(HealthView { status: "ok", revision })
+}

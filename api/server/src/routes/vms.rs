@@ -1,0 +1,263 @@
+//! VMs: adopt those that run already, read, resize, remove.
+
+use super::{Answer, answer, bulk, page, tagged, unexpected};
+use crate::app::Problems;
+use crate::ask::{Ask, Dry, Id, OfTenant, Params};
+use crate::body::{Body, Lines};
+use crate::failure::Failure;
+use crate::service::Service;
+use axum::extract::State as Handle;
+use axum::http::StatusCode;
+use cluster::{Amounts, Dimensions, Generation, Name, Placed, VmKey};
+use engine::{Outcome, Refusal, Request, State, VmEntry};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use wire::{
+    AdoptRequest, AdoptSpec, BulkAnswer, Fault, NameSchema, Page, Quantities, ResizeAnswer,
+    ResizeOutcome, ResizeRequest, ResizeSpec, VmView, Word,
+};
+
+pub(super) fn routes() -> OpenApiRouter<Service> {
+    OpenApiRouter::new()
+        .routes(routes!(adopt, list))
+        .routes(routes!(adopt_many))
+        .routes(routes!(get, resize, remove))
+}
+
+/// Take in a VM that runs already, whether or not it fits.
+#[utoipa::path(post, path = "/v1/vms", tag = "vms", params(Dry), request_body = AdoptSpec,
+    responses((status = 201, description = "Adopted", body = VmView),
+              (status = 200, description = "Was there already, or a dry run", body = VmView), Problems))]
+async fn adopt(
+    Handle(service): Handle<Service>,
+    Params(dry): Params<Dry>,
+    ask: Ask,
+    Body(AdoptRequest { vm, host }): Body<AdoptRequest>,
+) -> Answer {
+    let ask = ask.dry(dry.dry_run);
+    let vm = Arc::new(vm);
+    let key = vm.key.clone();
+    let request = Request::Adopt { vm: Arc::clone(&vm), host: host.clone() };
+    let reply = service.carry_out(&ask, &key.tenant, request).await.map_err(|mut failure| {
+        if failure.problem.code == wire::Code::HOST_NOT_FOUND.code {
+            failure.problem.errors.push(Fault {
+                path: "host_id".into(),
+                code: Cow::Borrowed("unknown_reference"),
+                message: failure.problem.detail.clone(),
+                hint: "register the host first".into(),
+            });
+        }
+        failure
+    })?;
+    let Outcome::Adopted { generation, over_capacity, repeated } = reply.outcome else {
+        return Err(unexpected(&reply.outcome));
+    };
+    if ask.dry_run && !repeated {
+        let committed = vm.demand.clone();
+        let placed = Placed { vm, host, committed, over_capacity, adopted: true, held: false };
+        let dimensions = service.dimensions();
+        let view = VmView::new(&placed, None, generation, reply.revision, &dimensions);
+        return answer(StatusCode::OK, &view);
+    }
+    let status = if repeated { StatusCode::OK } else { StatusCode::CREATED };
+    show(&service, key, status).await
+}
+
+/// Take in many VMs: one JSON object per line.
+#[utoipa::path(post, path = "/v1/vms:bulk", tag = "vms", params(Dry),
+    request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 200, description = "What became of them", body = BulkAnswer), Problems))]
+async fn adopt_many(
+    Handle(service): Handle<Service>,
+    Params(dry): Params<Dry>,
+    ask: Ask,
+    Lines(adoptions): Lines<AdoptRequest>,
+) -> Answer {
+    let requests = adoptions.into_iter().map(|AdoptRequest { vm, host }| {
+        let VmKey { tenant, id } = vm.key.clone();
+        (id, tenant, Request::Adopt { vm: Arc::new(vm), host })
+    });
+    bulk::carry_out(&service, &ask.dry(dry.dry_run), requests.collect()).await
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Filter {
+    /// Only VMs of this tenant.
+    #[param(value_type = Option<NameSchema>)]
+    tenant: Option<Name>,
+    /// Only VMs on this host.
+    #[param(value_type = Option<NameSchema>)]
+    host_id: Option<Name>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// Items in one page. Left out: 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u16>,
+}
+
+/// List VMs in order of tenant and id.
+#[utoipa::path(get, path = "/v1/vms", tag = "vms", params(Filter),
+    responses((status = 200, description = "One page", body = Page<VmView>), Problems))]
+async fn list(Handle(service): Handle<Service>, Params(filter): Params<Filter>) -> Answer {
+    let dimensions = service.dimensions();
+    let listed = service.read(move |state| {
+        let on = filter.host_id.as_ref().map(|host| state.find_host(host).map(|(ix, _)| ix));
+        let wanted = |entry: &VmEntry| {
+            filter.tenant.as_ref().is_none_or(|tenant| entry.vm.key.tenant == *tenant)
+                && on.is_none_or(|host| host == Some(entry.host))
+        };
+        let found = state.vms().map(|(_, entry)| entry).filter(|entry| wanted(entry));
+        let keyed = found.map(|entry| (entry.vm.key.to_string(), entry));
+        let page = page::Cut { cursor: filter.cursor, limit: filter.limit };
+        page.of(keyed, state.revision(), |entry| view(entry, state, &dimensions))
+    });
+    answer(StatusCode::OK, &listed.await?)
+}
+
+/// Read a VM with the host it is on.
+#[utoipa::path(get, path = "/v1/vms/{id}", tag = "vms", params(("id" = NameSchema, Path), OfTenant),
+    responses((status = 200, description = "The VM", body = VmView), Problems))]
+async fn get(Handle(service): Handle<Service>, id: Id, Params(of): Params<OfTenant>) -> Answer {
+    show(&service, of.key(&id)?, StatusCode::OK).await
+}
+
+/// Resize a VM where it is, or learn what it would take.
+#[utoipa::path(patch, path = "/v1/vms/{id}", tag = "vms", params(("id" = NameSchema, Path), OfTenant),
+    request_body = ResizeSpec,
+    responses((status = 200, description = "Resized, or why it does not fit", body = ResizeAnswer), Problems))]
+async fn resize(
+    Handle(service): Handle<Service>,
+    id: Id,
+    Params(of): Params<OfTenant>,
+    ask: Ask,
+    Body(change): Body<ResizeRequest>,
+) -> Answer {
+    let key = of.key(&id)?;
+    let dimensions = service.dimensions();
+    let before = look(&service, key.clone()).await?;
+    let demand = change.applied_to(&before.demand);
+    let ask = ask.dry(of.dry_run);
+    // Without a condition of the caller's own, the demand that the change was added to must
+    // still be the one in force.
+    let if_generation = Some(ask.generation().unwrap_or(before.generation));
+    let request = Request::Resize { vm: key.clone(), demand: demand.clone(), if_generation };
+    let mut resized = ResizeAnswer {
+        outcome: Word(ResizeOutcome::Resized),
+        vm_id: key.id.clone(),
+        tenant: key.tenant.clone(),
+        host_id: before.host.clone(),
+        demand: Quantities::sparse(&demand, &dimensions),
+        shortfall: Quantities::default(),
+        alternatives: Vec::new(),
+        generation: before.generation.0,
+        revision: 0,
+    };
+    match service.carry_out(&ask, &key.tenant, request).await {
+        Ok(reply) => {
+            let Outcome::Resized { generation } = reply.outcome else {
+                return Err(unexpected(&reply.outcome));
+            };
+            resized.generation = generation.0;
+            resized.revision = reply.revision.0;
+        }
+        Err(failure) if failure.problem.code == wire::Code::DOES_NOT_FIT.code => {
+            let after = look(&service, key).await?;
+            resized.outcome = Word(ResizeOutcome::DoesNotFit);
+            resized.demand = Quantities::sparse(&after.demand, &dimensions);
+            resized.shortfall = Quantities::sparse(&after.shortfall(&demand), &dimensions);
+            resized.generation = after.generation.0;
+            resized.revision = after.revision;
+        }
+        Err(failure) => return Err(failure),
+    }
+    tagged(StatusCode::OK, resized.generation, &resized)
+}
+
+/// What a resize needs to know of a VM.
+struct Seen {
+    demand: Amounts,
+    host: Name,
+    generation: Generation,
+    /// What the host could give this VM in all.
+    room: Amounts,
+    revision: u64,
+}
+
+impl Seen {
+    /// What the host lacks for `demand`.
+    fn shortfall(&self, demand: &Amounts) -> Amounts {
+        demand.saturating_sub(&self.room)
+    }
+}
+
+async fn look(service: &Service, key: VmKey) -> Result<Seen, Failure> {
+    let wanted = key.clone();
+    let found = service.read(move |state| {
+        let (_, entry) = state.find_vm(&wanted)?;
+        let host = state.host(entry.host)?;
+        let others = host.allocated.saturating_sub(&entry.committed);
+        let mut room = Amounts::zero();
+        for dim in state.dimensions().iter() {
+            room.set(dim, host.host.allocatable(dim).saturating_sub(others.get(dim)));
+        }
+        Some(Seen {
+            demand: entry.vm.demand.clone(),
+            host: host.host.id.clone(),
+            generation: entry.generation,
+            room,
+            revision: state.revision().0,
+        })
+    });
+    found.await?.ok_or_else(|| Refusal::UnknownVm(key).into())
+}
+
+/// Remove a VM and give its capacity back.
+#[utoipa::path(delete, path = "/v1/vms/{id}", tag = "vms", params(("id" = NameSchema, Path), OfTenant),
+    responses((status = 204, description = "Removed, or would be"), Problems))]
+async fn remove(
+    Handle(service): Handle<Service>,
+    id: Id,
+    Params(of): Params<OfTenant>,
+    ask: Ask,
+) -> Answer {
+    let vm = of.key(&id)?;
+    let ask = ask.dry(of.dry_run);
+    let tenant = vm.tenant.clone();
+    let if_generation = ask.generation();
+    service.carry_out(&ask, &tenant, Request::RemoveVm { vm, if_generation }).await?;
+    super::nothing()
+}
+
+async fn show(service: &Service, key: VmKey, status: StatusCode) -> Answer {
+    let dimensions = service.dimensions();
+    let wanted = key.clone();
+    let found = service.read(move |state| {
+        let (_, entry) = state.find_vm(&wanted)?;
+        Some(view(entry, state, &dimensions))
+    });
+    match found.await? {
+        Some(view) => tagged(status, view.generation, &view),
+        None => Err(Refusal::UnknownVm(key).into()),
+    }
+}
+
+fn view(entry: &VmEntry, state: &State, dimensions: &Dimensions) -> VmView {
+    let host = state.host(entry.host).map(|host| host.host.id.clone());
+    let placed = Placed {
+        vm: Arc::clone(&entry.vm),
+        // Every VM is on a host; the id stands in for one that the state has lost.
+        host: host.unwrap_or_else(|| entry.vm.key.id.clone()),
+        committed: entry.committed.clone(),
+        over_capacity: entry.over_capacity,
+        adopted: entry.adopted,
+        held: entry.hold.is_some(),
+    };
+    let reservation = entry.hold.map(|hold| format!("r{}", hold.reservation));
+    VmView::new(&placed, reservation, entry.generation, state.revision(), dimensions)
+}

@@ -1,0 +1,136 @@
+//! The engine as the routes see it: asynchronous, with deadlines, and showing only what is durable.
+
+use crate::ask::Ask;
+use crate::body::aside;
+use crate::events::Events;
+use crate::failure::Failure;
+use cluster::{Dimensions, Name, Revision};
+use engine::{
+    Call, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
+};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use store::CommandLog;
+use tokio::sync::{oneshot, watch};
+use wire::Code;
+
+/// A handle to the running service. Cloning it is cheap.
+#[derive(Clone, Debug)]
+pub struct Service {
+    writer: Writer,
+    /// The newest revision that the log has. Closed when the writer has ended.
+    durable: watch::Receiver<Revision>,
+    pub(crate) events: Arc<Events>,
+    dimensions: Arc<Dimensions>,
+    clock: ClockHandle,
+}
+
+#[derive(Clone)]
+struct ClockHandle(Clock);
+
+impl std::fmt::Debug for ClockHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+impl Service {
+    /// Starts the writer's thread on a recovered engine. Dimensions must have been declared.
+    pub fn start<L: CommandLog + 'static>(
+        engine: Engine<L>,
+        queue: usize,
+        clock: Clock,
+    ) -> std::io::Result<(Self, JoinHandle<Engine<L>>)> {
+        let (revision, dimensions) =
+            engine.read(|state| (state.revision(), Arc::new(state.dimensions().clone())));
+        let (announce, durable) = watch::channel(revision);
+        let events = Arc::new(Events::new(revision));
+        let recorder = Arc::clone(&events);
+        let listener = Box::new(move |committed: &engine::Committed| {
+            recorder.record(committed);
+            if let Some((revision, _)) = committed.last() {
+                announce.send_replace(*revision);
+            }
+        });
+        let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
+        Ok((Self { writer, durable, events, dimensions, clock: ClockHandle(clock) }, thread))
+    }
+
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    pub(crate) fn dimensions(&self) -> Arc<Dimensions> {
+        Arc::clone(&self.dimensions)
+    }
+
+    pub(crate) fn durable(&self) -> watch::Receiver<Revision> {
+        self.durable.clone()
+    }
+
+    /// Whether the writer is there to take requests.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.durable.has_changed().is_ok()
+    }
+
+    /// Carries out a request, or says what it would do if the caller asks for a dry run. The
+    /// answer is durable.
+    pub(crate) async fn carry_out(
+        &self,
+        ask: &Ask,
+        tenant: &Name,
+        request: Request,
+    ) -> Result<Reply, Failure> {
+        let (sender, receiver) = oneshot::channel();
+        let answer = Box::new(move |reply: Result<Reply, Refusal>| {
+            // A caller who has left needs no answer.
+            let _ = sender.send(reply);
+        });
+        if ask.dry_run {
+            self.writer.preview(request, answer);
+        } else {
+            let key = ask.idempotency_key.as_deref();
+            let call = Call {
+                actor: ask.actor.clone(),
+                idempotency_key: key.map(|key| IdempotencyKey::new(tenant, key)),
+                request,
+            };
+            let left = ask.time_left().as_millis();
+            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            let deadline_ms = (self.clock.0)().saturating_add(left);
+            self.writer.submit(call, Some(deadline_ms), answer);
+        }
+        match receiver.await {
+            Ok(reply) => reply.map_err(Failure::from),
+            Err(_) => Err(Refusal::OutcomeUnknown.into()),
+        }
+    }
+
+    /// Reads the state, on a thread that may wait for the writer's lock, and returns when what
+    /// was read is durable.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let writer = self.writer.clone();
+        let look = move || Ok(writer.read(|state| (read(state), state.revision())));
+        let (seen, revision) = aside(look).await?;
+        let mut durable = self.durable.clone();
+        match durable.wait_for(|durable| *durable >= revision).await {
+            Ok(_) => Ok(seen),
+            Err(_) => Err(Failure::new(Code::NOT_READY, "the log has stopped")),
+        }
+    }
+
+    /// Reads the log, on a thread that may wait for the disk.
+    pub(crate) async fn recall<T: Send + 'static>(
+        &self,
+        recall: impl FnOnce(&History) -> Result<T, engine::OpenError> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let history = self.writer.history().clone();
+        aside(move || {
+            recall(&history).map_err(|error| Failure::new(Code::INTERNAL, error.to_string()))
+        })
+        .await
+    }
+}

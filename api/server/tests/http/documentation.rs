@@ -1,0 +1,69 @@
+//! The API describes itself, without help from outside.
+
+use crate::world::World;
+use serde_json::Value;
+
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(to)) = members.get("$ref") {
+                found.push(to.clone());
+            }
+            members.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_is_complete_and_names_the_dimensions_of_this_cluster() {
+    let world = World::start().await;
+    let api = world.get("/openapi.json").await.json();
+    assert!(api["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")), "{api}");
+    let mut found = Vec::new();
+    references(&api, &mut found);
+    for reference in found {
+        let pointer = reference.trim_start_matches('#');
+        assert!(api.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    let quantities = &api["components"]["schemas"]["Quantities"]["properties"];
+    assert!(quantities["gpu_slots"].is_object(), "{quantities}");
+    for path in [
+        "/v1/hosts",
+        "/v1/hosts:bulk",
+        "/v1/hosts/{id}",
+        "/v1/hosts/{id}/cordon",
+        "/v1/hosts/{id}/uncordon",
+        "/v1/hosts/{id}/heartbeat",
+        "/v1/placements",
+        "/v1/placements:batch",
+        "/v1/decisions/{id}",
+        "/v1/reservations/{id}/confirm",
+        "/v1/reservations/{id}/release",
+        "/v1/vms",
+        "/v1/vms:bulk",
+        "/v1/vms/{id}",
+        "/v1/cluster/capacity",
+        "/v1/state/hash",
+        "/v1/weights",
+        "/v1/events",
+        "/health",
+        "/healthz",
+        "/ready",
+    ] {
+        assert!(api["paths"][path].is_object(), "{path} is not documented");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_to_try_it_out_needs_nothing_from_elsewhere() {
+    let world = World::start().await;
+    let page = world.get("/docs/").await;
+    assert_eq!(page.status, 200, "{page:?}");
+    let foreign = page.text.split(['"', '\'']).find(|text| text.contains("://"));
+    assert_eq!(foreign, None);
+    assert_eq!(world.get("/docs/swagger-ui-bundle.js").await.status, 200);
+    world.stop().await;
+}

@@ -1,0 +1,7 @@
+//! The service over real sockets, on a simulated disk.
+
+mod bad_requests;
+mod connections;
+mod documentation;
+mod journey;
+mod world;

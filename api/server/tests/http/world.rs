@@ -1,0 +1,130 @@
+//! A running service and a client that shows everything it gets.
+
+use engine::{Engine, Options, Request};
+use serde_json::Value;
+use server::{AcceptLimits, Ended, Service};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use store::{DiskOptions, SimDisk, SimulatedLog, SimulatedOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Ended>,
+    service: Service,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let mut lines = head.lines();
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap_or("0");
+        let headers = lines.filter_map(|line| line.split_once(": "));
+        Self {
+            status: status.parse().unwrap_or(0),
+            headers: headers.map(|(name, value)| (name.into(), value.into())).collect(),
+            text: body.to_owned(),
+        }
+    }
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::with(AcceptLimits::default()).await
+    }
+
+    pub(crate) async fn with(limits: AcceptLimits) -> Self {
+        let clock = Arc::new(|| {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            now.map_or(0, |now| now.as_millis() as u64)
+        });
+        let disk = SimDisk::new(DiskOptions::default());
+        let log = SimulatedLog::open(&disk, SimulatedOptions::default()).expect("an empty log");
+        let mut engine = Engine::open(log, Options::default()).expect("an empty state");
+        let extra = vec![cluster::Name::new("gpu_slots").expect("a name")];
+        let dimensions = cluster::Dimensions::with_extra(extra).expect("one extra dimension");
+        let declare = engine::Call::internal(Request::DeclareDimensions(dimensions));
+        engine.propose(&declare, clock()).expect("declared");
+        engine.commit().expect("committed");
+        let (service, _) = Service::start(engine, 1_024, clock).expect("a thread");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let app = server::router(service.clone());
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        let serving = tokio::spawn(server::serve(listener, app, limits, stopped));
+        Self { address, stop, serving, service }
+    }
+
+    pub(crate) async fn stop(self) -> Ended {
+        self.stop.send(()).expect("still serving");
+        let ended = self.serving.await.expect("no panic");
+        self.service.writer().stop();
+        ended
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.expect("accepted")
+    }
+
+    /// Sends bytes as they are and reads until the other side closes.
+    pub(crate) async fn raw(&self, bytes: &[u8]) -> Answer {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes).await.expect("sent");
+        let mut answer = Vec::new();
+        // A reset after the answer is as good as a close.
+        let _ = stream.read_to_end(&mut answer).await;
+        Answer::parse(&answer)
+    }
+
+    pub(crate) async fn ask(&self, line: &str, headers: &[&str], body: &str) -> Answer {
+        let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+        for header in headers {
+            head.push_str(&format!("{header}\r\n"));
+        }
+        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+        self.raw(format!("{head}{body}").as_bytes()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(&format!("GET {path}"), &[], "").await
+    }
+
+    /// A request with a JSON body; `line` is `POST /v1/hosts` and the like.
+    pub(crate) async fn send(&self, line: &str, body: &str) -> Answer {
+        self.ask(line, &["Content-Type: application/json"], body).await
+    }
+
+    /// Adds a host with this many cores.
+    pub(crate) async fn host(&self, id: &str, cores: u32) {
+        let body = format!(
+            r#"{{"id":"{id}","capacity":{{"cpu_millis":{},"memory_mib":65536}}}}"#,
+            cores * 1_000
+        );
+        let answer = self.send("POST /v1/hosts", &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+}

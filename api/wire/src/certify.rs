@@ -1,0 +1,228 @@
+//! Documents to be certified: a snapshot of a cluster and decisions taken on it, ours or not.
+//!
+//! ```json
+//! {"snapshot": {"revision": 7,
+//!               "dimensions": ["cpu_millis", "memory_mib", "gpu_slots"],
+//!               "hosts": [{"id": "h1", "capacity": {"cpu_millis": 64000}}],
+//!               "vms": [{"vm": {"id": "a", "demand": {"cpu_millis": 500}}, "host_id": "h1"}]},
+//!  "decisions": [{"vm": {"id": "b", "demand": {"cpu_millis": 500}}, "host_id": "h1"},
+//!                {"vm": {"id": "c", "demand": {"cpu_millis": 900}}, "answer": {"...": "..."}}]}
+//! ```
+//!
+//! `answer` takes what the service answered, as it is, and then all of it is checked; a decision
+//! of another scheduler says only `host_id`, where `null` claims that no host can take the VM.
+//! Whether any of it is true is `verify`'s to say.
+
+use crate::fault::code;
+use crate::host::{HostSpec, is_default};
+use crate::json::Value;
+use crate::placement::PlacementAnswer;
+use crate::quantities::Quantities;
+use crate::read::{At, Read};
+use crate::schema::NameSchema;
+use crate::vm::VmSpec;
+use cluster::{
+    Amounts, CpuUnit, Decision, Dim, Dimensions, Host, Name, Placed, Revision, Snapshot, Vm,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A snapshot and the decisions taken on it, in the order in which they were taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DocumentSpec {
+    pub snapshot: SnapshotSpec,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<ClaimSpec>,
+}
+
+/// Every host and every placed VM at one revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SnapshotSpec {
+    #[serde(default)]
+    pub revision: u64,
+    /// Names of all dimensions; the built-in ones may be left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<NameSchema>, max_items = 64)]
+    pub dimensions: Vec<Name>,
+    pub hosts: Vec<HostSpec>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vms: Vec<PlacedSpec>,
+}
+
+/// One VM on one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlacedSpec {
+    pub vm: VmSpec,
+    #[schema(value_type = NameSchema)]
+    pub host_id: Name,
+    /// What the VM takes. Left out: its demand, after CPU normalisation on this host.
+    #[serde(default, skip_serializing_if = "Quantities::is_empty")]
+    pub committed: Quantities,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub over_capacity: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub adopted: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub held: bool,
+}
+
+/// A decision: either `answer`, or `host_id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClaimSpec {
+    pub vm: VmSpec,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub host_id: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<PlacementAnswer>,
+}
+
+/// `DocumentSpec` as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    pub snapshot: Snapshot,
+    pub decisions: Vec<Claim>,
+}
+
+/// `ClaimSpec` as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub vm: Vm,
+    /// Where the VM is said to go; `None` for nowhere.
+    pub host: Option<Name>,
+    /// The whole record, where the claim is an answer of the service.
+    pub decision: Option<Decision>,
+}
+
+impl SnapshotSpec {
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let dimensions = &snapshot.dimensions;
+        let names = dimensions.iter().filter_map(|dim| Name::new(dimensions.name(dim)).ok());
+        Self {
+            revision: snapshot.revision.0,
+            dimensions: names.collect(),
+            hosts: snapshot.hosts.iter().map(|host| HostSpec::new(host, dimensions)).collect(),
+            vms: snapshot.placed.iter().map(|placed| PlacedSpec::new(placed, dimensions)).collect(),
+        }
+    }
+}
+
+impl PlacedSpec {
+    pub fn new(placed: &Placed, dimensions: &Dimensions) -> Self {
+        Self {
+            vm: VmSpec::new(&placed.vm, dimensions),
+            host_id: placed.host.clone(),
+            committed: Quantities::full(&placed.committed, dimensions),
+            over_capacity: placed.over_capacity,
+            adopted: placed.adopted,
+            held: placed.held,
+        }
+    }
+}
+
+impl Read for Document {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        // Read first: it brings the dimensions that amounts in decisions are given in.
+        let snapshot = fields.required("snapshot");
+        let decisions = fields.list("decisions", usize::MAX);
+        fields.finish();
+        Some(Document { snapshot: snapshot?, decisions })
+    }
+}
+
+impl Read for Snapshot {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        // Read first: hosts and VMs give amounts in these dimensions.
+        if let Some(dimensions) = fields.with("dimensions", read_dimensions) {
+            fields.at.dimensions = Arc::new(dimensions);
+        }
+        let revision = Revision(fields.integer("revision", 0..=u64::MAX).unwrap_or(0));
+        let hosts: Option<Vec<Host>> =
+            fields.required_with("hosts", |value, at| at.list(value, usize::MAX));
+        let hosts: Vec<Arc<Host>> = hosts.unwrap_or_default().into_iter().map(Arc::new).collect();
+        let stated: Vec<Stated> = fields.list("vms", usize::MAX);
+        let dimensions = fields.at.dimensions.as_ref().clone();
+        fields.finish();
+        let by_id: BTreeMap<&Name, &Arc<Host>> =
+            hosts.iter().map(|host| (&host.id, host)).collect();
+        let placed = stated.into_iter().map(|stated| stated.on(&by_id)).collect();
+        Some(Snapshot { revision, dimensions, hosts, placed })
+    }
+}
+
+fn read_dimensions<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Dimensions> {
+    let names: Vec<Name> = at.list(value, cluster::MAX_DIMENSIONS)?;
+    let built_in = Dimensions::default();
+    let extra = names.into_iter().filter(|name| built_in.find(name.as_str()).is_none());
+    match Dimensions::with_extra(extra.collect()) {
+        Ok(dimensions) => Some(dimensions),
+        Err(error) => {
+            at.fault(code::DUPLICATE_ITEM, error.to_string(), "name every dimension once");
+            None
+        }
+    }
+}
+
+/// A placed VM whose committed amounts may have been left out.
+struct Stated {
+    vm: Vm,
+    host: Name,
+    committed: Option<Amounts>,
+    over_capacity: bool,
+    adopted: bool,
+    held: bool,
+}
+
+impl Stated {
+    fn on(self, hosts: &BTreeMap<&Name, &Arc<Host>>) -> Placed {
+        let Self { vm, host, committed, over_capacity, adopted, held } = self;
+        let speed_permille = hosts.get(&host).map_or(1000, |host| host.speed_permille());
+        let committed = committed.unwrap_or_else(|| taken(&vm, speed_permille));
+        Placed { vm: Arc::new(vm), host, committed, over_capacity, adopted, held }
+    }
+}
+
+/// The VM's demand on a host of this speed.
+fn taken(vm: &Vm, speed_permille: u64) -> Amounts {
+    let mut taken = vm.demand.clone();
+    if vm.cpu_unit == CpuUnit::Normalised {
+        let reference = taken.get(Dim::CPU_MILLIS).saturating_mul(1000);
+        taken.set(Dim::CPU_MILLIS, reference.div_ceil(speed_permille.max(1)));
+    }
+    taken
+}
+
+impl Read for Stated {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        let vm = fields.required("vm");
+        let host = fields.required("host_id");
+        let committed = fields.optional("committed");
+        let over_capacity = fields.or_default("over_capacity");
+        let adopted = fields.or_default("adopted");
+        let held = fields.or_default("held");
+        fields.finish();
+        Some(Stated { vm: vm?, host: host?, committed, over_capacity, adopted, held })
+    }
+}
+
+impl Read for Claim {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        let vm = fields.required("vm");
+        let host = fields.optional("host_id");
+        let decision: Option<Decision> = fields.optional("answer");
+        if fields.has("host_id") && fields.has("answer") {
+            let message = "\"answer\" says the host already";
+            let hint = "give \"answer\" or \"host_id\"";
+            fields.at.fault_in("host_id", code::CONFLICTING_FIELDS, message, hint);
+        }
+        fields.finish();
+        let host = host.or_else(|| decision.as_ref().and_then(|decision| decision.host().cloned()));
+        Some(Claim { vm: vm?, host, decision })
+    }
+}

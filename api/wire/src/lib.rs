@@ -1,0 +1,56 @@
+//! What goes over HTTP: request and response types, and the strict reader of bodies.
+//!
+//! The only crate that knows JSON names. Reading goes from bytes straight to the types of
+//! `cluster`, collects every fault of a body with its path, and never panics whatever the bytes
+//! are. Writing goes through plain serde structs whose schemas make up the OpenAPI document.
+//! Status codes are named here because problems carry them; everything else about HTTP is
+//! `server`'s.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
+pub mod certify;
+mod decision;
+mod fault;
+mod fields;
+mod hardware;
+mod host;
+mod json;
+mod limits;
+mod number;
+mod overview;
+mod placement;
+mod problem;
+mod quantities;
+mod read;
+mod rules;
+mod schema;
+mod suggest;
+mod vm;
+mod words;
+
+pub use fault::Fault;
+pub use hardware::{AcceleratorSpec, GpuSpec, HardwareSpec, NumaNodeSpec, PciePortSpec};
+pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};
+pub use json::Value;
+pub use limits::Limits;
+pub use overview::{
+    BulkAnswer, BulkFailure, CapacityView, Event, EventPage, Page, PoolCapacity, StateHash,
+    WeightMap,
+};
+pub use placement::{
+    AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,
+    PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState, ReservationView, ScoreParts,
+};
+pub use problem::{CODES, Code, Problem};
+pub use quantities::Quantities;
+pub use read::{At, Read, read, read_lines};
+pub use rules::{AffinitySpec, DataSpec, SelectorSpec, SpreadSpec, TaintSpec, TolerationSpec};
+pub use schema::{LabelsSchema, LevelSchema, NameSchema, complete};
+pub use vm::{
+    AdoptRequest, AdoptSpec, HintsSpec, ResizeAnswer, ResizeOutcome, ResizeRequest, ResizeSpec,
+    VmSpec, VmView,
+};
+pub use words::{Choice, HostStateWord, Word};

@@ -1,0 +1,8 @@
+//! Bodies as callers send and see them.
+
+mod any_bytes;
+mod full;
+mod golden;
+mod round_trip;
+mod schema;
+mod wrong_bodies;

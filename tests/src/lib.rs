@@ -1,0 +1,3 @@
+//! What tests of the whole product share.
+
+pub mod tidy;

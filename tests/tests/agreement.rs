@@ -1,0 +1,142 @@
+//! Solver and verifier were written apart from the same text. Here they meet: 100,000 random
+//! requests on random clusters with every kind of rule, and the verifier must accept each answer,
+//! down to the count of hosts left out for each reason.
+
+use cluster::{Alternative, Decision, HostIx, Index, Placed, Snapshot, Strategy, Verdict, Vm};
+use fixture::{Dice, small};
+use policy::Weights;
+use solver::{Choice, How, Problem, Scratch};
+use std::sync::Arc;
+use verify::Ledger;
+
+const REQUESTS: u64 = 100_000;
+const REQUESTS_A_CLUSTER: u64 = 20;
+const THREADS: u64 = 2;
+
+#[test]
+fn the_verifier_accepts_every_answer_of_the_solver() {
+    let clusters = REQUESTS / REQUESTS_A_CLUSTER;
+    let workers: Vec<_> = (0..THREADS)
+        .map(|worker| {
+            std::thread::spawn(move || {
+                let seeds = (0..clusters).filter(|seed| seed % THREADS == worker);
+                seeds.map(check_cluster).fold([0; 2], |sum, placed| {
+                    [sum[0] + placed, sum[1] + REQUESTS_A_CLUSTER - placed]
+                })
+            })
+        })
+        .collect();
+    let mut sums = [0; 2];
+    for worker in workers {
+        let [placed, rejected] = worker.join().expect("every answer is accepted");
+        sums = [sums[0] + placed, sums[1] + rejected];
+    }
+    println!("{} placed and {} rejected, all accepted", sums[0], sums[1]);
+    assert_eq!(sums[0] + sums[1], REQUESTS);
+    assert!(sums.iter().all(|&count| count > REQUESTS / 10), "one-sided: {sums:?}");
+}
+
+/// Puts requests to both sides, each on the result of those before. Returns how many were placed.
+fn check_cluster(seed: u64) -> u64 {
+    let mut dice = Dice::new(seed);
+    let size = small::Size::random(&mut dice);
+    let mut scene = Scene::new(small::cluster(&mut dice, size));
+    let mut placed = 0;
+    for number in 0..REQUESTS_A_CLUSTER {
+        let vm = small::vm(&mut dice, &scene.snapshot.dimensions, &format!("new-{number}"));
+        let how = How {
+            weights: weights(&mut dice),
+            strategy: *dice.pick(&Strategy::ALL),
+            round_robin_after: dice.chance(500).then(|| HostIx::new(dice.row(8))),
+        };
+        placed += u64::from(scene.ask(vm, &how, seed));
+    }
+    placed
+}
+
+fn weights(dice: &mut Dice) -> Weights {
+    let weights = std::array::from_fn(|_| dice.below(50) as u32 + 1);
+    Weights::new(weights).expect("positive and small")
+}
+
+struct Scene {
+    snapshot: Snapshot,
+    problem: Problem,
+    ledger: Ledger,
+    scratch: Scratch,
+}
+
+impl Scene {
+    fn new(snapshot: Snapshot) -> Self {
+        let dimensions = snapshot.dimensions.len();
+        let mut problem = Problem::new(dimensions);
+        let mut ledger = Ledger::new(dimensions);
+        for (row, host) in snapshot.hosts.iter().enumerate() {
+            problem.put_host(HostIx::new(row), host);
+            ledger.put_host(HostIx::new(row), host);
+        }
+        let mut scene = Self { snapshot, problem, ledger, scratch: Scratch::default() };
+        for placed in scene.snapshot.placed.clone() {
+            scene.add(&placed);
+        }
+        scene
+    }
+
+    fn add(&mut self, placed: &Placed) {
+        let row = self.snapshot.hosts.iter().position(|host| host.id == placed.host);
+        let ix = HostIx::new(row.expect("a known host"));
+        self.problem.add_vm(ix, &placed.vm, &placed.committed);
+        self.ledger.add_vm(ix, &placed.vm, &placed.committed).expect("a new VM");
+    }
+
+    fn ask(&mut self, vm: Vm, how: &How, seed: u64) -> bool {
+        let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, how);
+        let decision = self.decision(&vm, how, &choice);
+        let report = verify::placement(&self.snapshot, &vm, &decision);
+        assert!(report.accepted(), "seed {seed}: {report}\n{vm:?}\n{decision:?}");
+        let Some(chosen) = choice.host else { return false };
+        let host = self.snapshot.hosts[chosen.host.row()].id.clone();
+        let found = self.ledger.check(&vm, chosen.host, &host, &chosen.committed);
+        assert!(found.is_empty(), "seed {seed}: the ledger says {found:?}");
+        let asked = solver::feasible(&mut self.problem, &vm, chosen.host);
+        assert_eq!(asked.as_ref(), Ok(&chosen.committed), "seed {seed}: one feasibility");
+        let placed = Placed {
+            vm: Arc::new(vm),
+            host,
+            committed: chosen.committed,
+            over_capacity: false,
+            adopted: false,
+            held: false,
+        };
+        self.add(&placed);
+        self.snapshot.placed.push(placed);
+        true
+    }
+
+    fn decision(&self, vm: &Vm, how: &How, choice: &Choice) -> Decision {
+        let host = |ix: HostIx| self.snapshot.hosts[ix.row()].as_ref();
+        let verdict = match &choice.host {
+            Some(chosen) => Verdict::Placed {
+                host: host(chosen.host).id.clone(),
+                incarnation: host(chosen.host).incarnation,
+                score: chosen.score,
+                breakdown: chosen.breakdown,
+            },
+            None => Verdict::Rejected,
+        };
+        let alternatives = choice.alternatives.iter();
+        let alternatives = alternatives
+            .map(|(ix, score)| Alternative { host: host(*ix).id.clone(), score: *score });
+        Decision {
+            vm: vm.key.clone(),
+            verdict,
+            strategy: how.strategy,
+            alternatives: alternatives.collect(),
+            rejections: choice.rejections.clone(),
+            hosts_considered: choice.considered,
+            based_on: self.snapshot.revision,
+            policy_revision: 0,
+            demand_revision: 0,
+        }
+    }
+}
