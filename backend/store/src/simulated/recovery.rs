@@ -35,9 +35,6 @@ pub(super) fn recover(disk: &SimDisk, options: &SimulatedOptions) -> Result<Foun
     };
     found.index.oldest_segment = newest.oldest;
     found.index.anchored = newest.oldest == 1;
-    for leftover in numbers.iter().filter(|number| **number < newest.oldest) {
-        disk.remove(*leftover);
-    }
     for number in newest.oldest..=newest.number {
         let file = disk.file(number);
         let bytes = file.read_all().map_err(|error| LogError::io(during, &error))?;
@@ -58,6 +55,10 @@ pub(super) fn recover(disk: &SimDisk, options: &SimulatedOptions) -> Result<Foun
         }
         found.segment = number;
         found.segment_bytes = tail.end as u64;
+    }
+    // Not before the segment that makes them superfluous is durable.
+    for leftover in numbers.iter().filter(|number| **number < newest.oldest) {
+        disk.remove(*leftover);
     }
     found.index.head.first = newest.first_revision;
     found.index.drop_unfinished();
