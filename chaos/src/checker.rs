@@ -196,7 +196,7 @@ impl Checker {
         self.checks += 1;
         let op = answer.op;
         match &answer.told {
-            Ok(reply) => self.check_effect(op, reply),
+            Ok(reply) => self.check_effect(self.stands_for(history, op), reply),
             Err(Refusal::IdempotencyConflict) => {
                 let key = history.get(op).call.idempotency_key.as_ref();
                 let used = key.and_then(|key| self.keys.get(key.as_bytes()));
@@ -208,6 +208,16 @@ impl Checker {
                 broken(Law::Honest, format!("op{op} was refused without reason: {refusal}"))
             }
         }
+    }
+
+    /// The operation whose effect an operation is told of: its own, or that of an earlier one
+    /// with the same key and the same body.
+    fn stands_for(&self, history: &History, op: OpNo) -> OpNo {
+        let call = &history.get(op).call;
+        let key = call.idempotency_key.as_ref().map(|key| key.as_bytes());
+        let first = key.and_then(|key| self.keys.get(key)).copied();
+        let same = |first: &OpNo| history.get(*first).call.request == call.request;
+        first.filter(same).unwrap_or(op)
     }
 
     /// An acknowledged effect is in the log, where it was said to be, as it was said.
@@ -227,7 +237,7 @@ impl Checker {
 
     fn check_order(&self, history: &History, answer: &Answer) -> Checked {
         let Ok(reply) = &answer.told else { return Ok(()) };
-        let floor = history.get(answer.op).floor;
+        let floor = history.get(self.stands_for(history, answer.op)).floor;
         ensure(reply.revision.0 >= floor, Law::Order, || {
             let op = answer.op;
             format!("op{op} was told of revision {}, after {floor} was known", reply.revision)

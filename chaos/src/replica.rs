@@ -88,6 +88,7 @@ pub(crate) fn compare_with_model(model: &Model, state: &State) -> Checked {
             && host == Some(&guest.host)
             && entry.committed == guest.committed
             && entry.generation == guest.generation
+            && entry.adopted == guest.first.is_none()
             && entry.over_capacity == guest.over_capacity
             && entry.hold == guest.hold;
         ensure(same, Law::Sums, || format!("VM {key} is {entry:?}, the log says {guest:?}"))?;

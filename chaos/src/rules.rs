@@ -55,11 +55,11 @@ impl Model {
     /// What a decision says of itself and of the cluster it was made on.
     pub(crate) fn check_decision(&mut self, placing: &Placing) -> Checked {
         let decision = &placing.decision;
-        let due = if placing.pinned.is_some() { 1 } else { self.hosts.len() as u32 };
+        let every_host = decision.hosts_considered as usize == self.hosts.len();
         let sound = decision.vm == placing.vm.key
             && decision.based_on.0 + 1 == self.revision
             && decision.policy_revision == self.policy.revision
-            && decision.hosts_considered == due;
+            && (every_host || placing.pinned.is_some());
         ensure(sound, Law::Honest, || {
             format!("the decision on {} contradicts the log: {decision:?}", placing.vm.key)
         })?;
