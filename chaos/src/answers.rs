@@ -218,6 +218,9 @@ pub(crate) fn refused_rightly(
         }
         Refusal::Invalid { .. } => match request {
             Request::PutHost { host, .. } => model.shrinks(host).is_some(),
+            Request::DeclareDimensions(asked) => {
+                !asked.extra().starts_with(model.dimensions.extra())
+            }
             _ => false,
         },
         Refusal::IdempotencyConflict

@@ -26,6 +26,6 @@ mod world;
 
 pub use faults::{Fault, FaultCounts};
 pub use report::Report;
-pub use simulate::{Spec, Storage, hush_panics_of_the_store, simulate};
+pub use simulate::{Spec, Storage, simulate};
 pub use sometimes::{Rare, Sometimes};
 pub use violation::{Finding, Law, Violation};

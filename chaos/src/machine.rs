@@ -73,15 +73,17 @@ impl<M: Medium> Machine<M> {
     }
 
     /// The process is gone; what it wrote stays in the kernel's cache.
+    ///
+    /// Its files end first: nobody who is killed gets to close them in good order.
     pub(crate) fn kill(&mut self) {
-        self.process = None;
         self.disk.kill();
+        self.process = None;
     }
 
     /// The machine loses power.
     pub(crate) fn cut_power(&mut self) {
-        self.process = None;
         self.disk.crash();
+        self.process = None;
     }
 
     pub(crate) fn head(&mut self) -> u64 {

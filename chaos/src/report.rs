@@ -4,10 +4,11 @@ use crate::faults::{Fault, FaultCounts};
 use crate::sometimes::{Rare, Sometimes};
 use crate::violation::Violation;
 use crate::world::Outline;
+use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub first_seed: u64,
     pub seeds: u64,

@@ -82,18 +82,6 @@ pub fn simulate(spec: &Spec) -> Report {
     report
 }
 
-/// Keeps quiet about panics inside redb. It panics on damaged pages, which the log turns into a
-/// refusal; a run with thousands of flipped bits would fill the terminal with them.
-pub fn hush_panics_of_the_store() {
-    let shout = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let in_redb = panic.location().is_some_and(|place| place.file().contains("redb"));
-        if !in_redb {
-            shout(panic);
-        }
-    }));
-}
-
 fn run_twice(spec: &Spec, seed: u64) -> Result<Outline, Box<Violation>> {
     let first = run(spec, seed, Story::default())?;
     let again = run(spec, seed, Story::default())?;

@@ -1,5 +1,6 @@
 //! A broken promise, and the story that led to it.
 
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// What was promised and not kept.
@@ -53,8 +54,14 @@ impl Law {
     }
 }
 
+impl Serialize for Law {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 /// What a check found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub law: Law,
     pub what: String,
@@ -72,7 +79,7 @@ pub(crate) fn ensure(kept: bool, law: Law, what: impl FnOnce() -> String) -> Che
 }
 
 /// A finding with the run that it came from. The seed reproduces it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
     pub seed: u64,
     pub cycle: u32,

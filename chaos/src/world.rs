@@ -300,7 +300,9 @@ impl<M: Medium> World<M> {
                 match refusal {
                     Refusal::IdempotencyConflict => sometimes.hit(Rare::KeyConflict),
                     Refusal::ReservationExpired { .. } => sometimes.hit(Rare::ConfirmTooLate),
-                    Refusal::Invalid { .. } => sometimes.hit(Rare::HostKeptRoom),
+                    Refusal::Invalid { field, .. } => {
+                        sometimes.hit_if(Rare::HostKeptRoom, field.starts_with("capacity"));
+                    }
                     Refusal::DoesNotFit { .. } => sometimes.hit(Rare::ResizeRefused),
                     Refusal::Stale { .. } => sometimes.hit(Rare::StaleGeneration),
                     _ => {}

@@ -21,8 +21,7 @@ fn twenty_thousand_fault_cycles_lose_double_and_oversubscribe_nothing() {
 
 #[test]
 fn the_log_of_the_service_keeps_the_same_promises_on_the_simulated_disk() {
-    chaos::hush_panics_of_the_store();
-    let spec = Spec { seeds: 100, storage: Storage::Embedded, ..Spec::default() };
-    // Most bits of a database file mean nothing, so damage rarely hits what is looked for.
-    check(&spec, &[Rare::SnapshotFellBack, Rare::RefusedFlippedBit]);
+    let spec = Spec { seeds: 200, storage: Storage::Embedded, ..Spec::default() };
+    // Few bits of a database file are a snapshot's; the tests of the log aim at them.
+    check(&spec, &[Rare::SnapshotFellBack]);
 }
