@@ -188,12 +188,7 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
 
 /// Whether a refusal is true of the model as it is. What depends on other operations (keys) or
 /// is never an honest answer here (a disagreement between solver and verifier) is not.
-pub(crate) fn refused_rightly(
-    model: &Model,
-    request: &Request,
-    refusal: &Refusal,
-    now_ms: u64,
-) -> bool {
+pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusal) -> bool {
     match refusal {
         Refusal::UnknownHost(host) => !model.hosts.contains_key(host),
         Refusal::HostExists(host) => model.hosts.contains_key(host),
@@ -214,7 +209,7 @@ pub(crate) fn refused_rightly(
             let vm = model.holds.get(reservation);
             let hold = vm.and_then(|vm| model.guests.get(vm)).and_then(|guest| guest.hold);
             let due = hold.map(|hold| hold.expires_ms);
-            due == Some(*expires_ms) && *expires_ms <= model.time_at(now_ms)
+            due == Some(*expires_ms) && *expires_ms <= model.latest_time_ms()
         }
         Refusal::Invalid { .. } => match request {
             Request::PutHost { host, .. } => model.shrinks(host).is_some(),

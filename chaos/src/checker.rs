@@ -187,7 +187,7 @@ impl Checker {
                     && !self.effects.contains_key(&answer.op)
                     && answers::unchanged(&self.model, request, &reply.outcome)
             }
-            Err(refusal) => answers::refused_rightly(&self.model, request, refusal, answer.now_ms),
+            Err(refusal) => answers::refused_rightly(&self.model, request, refusal),
         }
     }
 
@@ -328,7 +328,7 @@ mod tests {
         }
         let told = told.iter().map(|(op, revision, outcome)| {
             let reply = Reply { revision: Revision(*revision), outcome: outcome.clone() };
-            Answer { op: *op, now_ms: 1, told: Ok(reply) }
+            Answer { op: *op, told: Ok(reply) }
         });
         let answers: Vec<Answer> = told.collect();
         let found = Checker::default().follow(log.reader().as_ref(), &history, &answers);

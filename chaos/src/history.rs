@@ -40,8 +40,6 @@ pub(crate) enum Knowledge {
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) op: OpNo,
-    /// The clock that the service was given.
-    pub(crate) now_ms: u64,
     pub(crate) told: Result<Reply, Refusal>,
 }
 

@@ -109,7 +109,7 @@ impl Model {
 
     fn advance(&mut self, ts_ms: u64) -> Checked {
         let (last, revision) = (self.time_ms, self.revision);
-        let far = last > 0 && ts_ms > last + LONGEST_STEP_MS;
+        let far = !self.holds.is_empty() && ts_ms > last + LONGEST_STEP_MS;
         ensure(ts_ms >= last && !far, Law::Reservations, || {
             format!("time went from {last} to {ts_ms} at revision {revision}")
         })?;
@@ -386,12 +386,9 @@ impl Model {
         self.on(host).map(|(_, guest)| u128::from(guest.committed.get(dim))).sum()
     }
 
-    /// Where time would stand for a call at `now_ms`.
-    pub(crate) fn time_at(&self, now_ms: u64) -> u64 {
-        match self.time_ms {
-            0 => now_ms,
-            last => now_ms.max(last).min(last + LONGEST_STEP_MS),
-        }
+    /// The latest that time can be for a call that comes next, while something is held.
+    pub(crate) fn latest_time_ms(&self) -> u64 {
+        self.time_ms + LONGEST_STEP_MS
     }
 }
 

@@ -235,7 +235,7 @@ impl<M: Medium> World<M> {
             }
         }
         let failed = told == Err(Refusal::OutcomeUnknown);
-        self.in_flight.push(Answer { op, now_ms, told });
+        self.in_flight.push(Answer { op, told });
         if failed { self.must_have_failed(disk) } else { Ok(()) }
     }
 

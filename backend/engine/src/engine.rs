@@ -125,7 +125,7 @@ impl<L: CommandLog> Engine<L> {
         if planted::is(Bug::ExpiryByWallClock) {
             core.expire_without_a_record(now_ms);
         }
-        let time_ms = self.pace.look(now_ms, core.state().reservation_count() > 0);
+        let time_ms = self.time_of(core.state(), now_ms);
         let plan = core.plan(&call.request, time_ms)?;
         let Some(command) = plan.command else {
             let outcome = self.recalled(plan.outcome);
@@ -138,11 +138,16 @@ impl<L: CommandLog> Engine<L> {
         Ok(reply)
     }
 
+    /// When a command that comes in now happens, in the state's own time.
+    fn time_of(&mut self, state: &State, now_ms: u64) -> u64 {
+        self.pace.look(now_ms, state.time_ms(), state.reservation_count() > 0)
+    }
+
     /// What `propose` would answer, without doing it.
     pub fn preview(&mut self, request: &Request, now_ms: u64) -> Result<Reply, Refusal> {
         let core = Arc::clone(&self.core);
         let mut core = core.write();
-        let time_ms = self.pace.look(now_ms, core.state().reservation_count() > 0);
+        let time_ms = self.time_of(core.state(), now_ms);
         let plan = core.plan(request, time_ms)?;
         let outcome = self.recalled(plan.outcome);
         Ok(Reply { revision: core.state().revision(), outcome })
