@@ -245,6 +245,9 @@ fn bad_numbers_never_reach_the_log() {
     assert!(undeclared.to_string().contains("not declared"), "{undeclared}");
     let ttl = PlaceRequest { hold_ttl_ms: Some(1), ..PlaceRequest::new(vm("a", 1)) };
     assert!(matches!(bench.place_request(ttl), Err(Refusal::Invalid { .. })));
+    let long_key =
+        bench.ask_with_key(&"k".repeat(2_000), Request::Place(PlaceRequest::new(vm("a", 1))));
+    assert!(matches!(long_key, Err(Refusal::Invalid { .. })), "the log could not keep it");
     assert_eq!(bench.engine.read(|state| state.revision()), revision);
 }
 
