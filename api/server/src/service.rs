@@ -46,9 +46,10 @@ impl Service {
         let (announce, durable) = watch::channel(revision);
         let events = Arc::new(Events::new(revision));
         let recorder = Arc::clone(&events);
-        let listener = Box::new(move |committed: &engine::Committed| {
-            recorder.record(committed);
-            if let Some((revision, _)) = committed.last() {
+        let listener = Box::new(move |event: engine::Event<'_>| {
+            let engine::Event::Committed { commands, .. } = event else { return };
+            recorder.record(commands);
+            if let Some((revision, _)) = commands.last() {
                 announce.send_replace(*revision);
             }
         });
