@@ -6,7 +6,7 @@ use crate::events::Events;
 use crate::failure::Failure;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
-    Call, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
+    Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
 };
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -23,6 +23,21 @@ pub struct Service {
     pub(crate) events: Arc<Events>,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
+}
+
+/// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
+/// when the connection closes or the deadline passes.
+struct Waiting(oneshot::Sender<Result<Reply, Refusal>>);
+
+impl Caller for Waiting {
+    fn answer(self: Box<Self>, reply: Result<Reply, Refusal>) {
+        // A caller who has left needs no answer.
+        let _ = self.0.send(reply);
+    }
+
+    fn has_left(&self) -> bool {
+        self.0.is_closed()
+    }
 }
 
 #[derive(Clone)]
@@ -89,10 +104,7 @@ impl Service {
         request: Request,
     ) -> Result<Reply, Failure> {
         let (sender, receiver) = oneshot::channel();
-        let answer = Box::new(move |reply: Result<Reply, Refusal>| {
-            // A caller who has left needs no answer.
-            let _ = sender.send(reply);
-        });
+        let answer = Box::new(Waiting(sender));
         if ask.dry_run {
             self.writer.preview(request, answer);
         } else {

@@ -36,7 +36,23 @@ const JUDGE_EVERY_MS: u64 = 200;
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Receives the answer, on the writer's thread: hand it on and return.
-pub type Answer = Box<dyn FnOnce(Result<Reply, Refusal>) + Send>;
+pub type Answer = Box<dyn Caller>;
+
+/// Whoever waits for an answer. Any closure that takes the reply will do.
+pub trait Caller: Send {
+    fn answer(self: Box<Self>, reply: Result<Reply, Refusal>);
+
+    /// Whether nobody waits any more. A call that is still queued then is never started.
+    fn has_left(&self) -> bool {
+        false
+    }
+}
+
+impl<F: FnOnce(Result<Reply, Refusal>) + Send> Caller for F {
+    fn answer(self: Box<Self>, reply: Result<Reply, Refusal>) {
+        self(reply);
+    }
+}
 
 /// Told what the writer does, on its thread: note it and return.
 pub type Listener = Box<dyn Fn(Event<'_>) + Send>;
@@ -122,7 +138,7 @@ impl Writer {
     }
 
     /// Queues a call; refuses at once when the queue is full. Work whose `deadline_ms` has passed
-    /// when its turn comes is not started.
+    /// when its turn comes, or whose caller has left by then, is not started.
     pub fn submit(&self, call: Call, deadline_ms: Option<u64>, answer: Answer) {
         self.send(Job::Call { call, deadline_ms, answer });
     }
@@ -140,7 +156,7 @@ impl Writer {
     /// Submits a call and waits for its answer.
     pub fn call(&self, call: Call) -> Result<Reply, Refusal> {
         let (sender, receiver) = sync_channel(1);
-        let answer = Box::new(move |reply| {
+        let answer = Box::new(move |reply: Result<Reply, Refusal>| {
             // The receiver waits below; if its thread is gone there is nobody to tell.
             let _ = sender.send(reply);
         });
@@ -197,9 +213,16 @@ impl Job {
     fn answer(self, reply: Result<Reply, Refusal>) {
         match self {
             Job::Call { answer, .. } | Job::Preview { answer, .. } | Job::Flush { answer } => {
-                answer(reply);
+                answer.answer(reply);
             }
             Job::Stop => {}
+        }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Job::Call { answer, .. } | Job::Preview { answer, .. } => answer.has_left(),
+            Job::Flush { .. } | Job::Stop => false,
         }
     }
 }
@@ -267,6 +290,9 @@ impl<L: CommandLog> Worker<L> {
     }
 
     fn work(&mut self, job: Job, answers: &mut Vec<(Answer, Result<Reply, Refusal>)>) {
+        if job.is_abandoned() {
+            return;
+        }
         let now_ms = (self.clock)();
         match job {
             Job::Call { deadline_ms: Some(deadline_ms), answer, .. } if deadline_ms <= now_ms => {
@@ -303,13 +329,13 @@ impl<L: CommandLog> Worker<L> {
                     (self.listener)(Event::Committed { commands, took });
                 }
                 for (answer, reply) in answers.drain(..) {
-                    answer(reply);
+                    answer.answer(reply);
                 }
             }
             Err(refusal) => {
                 (self.listener)(Event::LogFailed);
                 for (answer, _) in answers.drain(..) {
-                    answer(Err(refusal.clone()));
+                    answer.answer(Err(refusal.clone()));
                 }
             }
         }
