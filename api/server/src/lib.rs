@@ -21,6 +21,7 @@ mod gate;
 mod listen;
 mod routes;
 mod service;
+mod unread;
 
 pub use accept::{AcceptLimits, Ended, serve};
 pub use app::{openapi, router};
