@@ -19,6 +19,7 @@ mod events;
 mod failure;
 mod gate;
 mod listen;
+mod metrics;
 mod routes;
 mod service;
 mod unread;

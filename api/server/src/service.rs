@@ -4,6 +4,7 @@ use crate::ask::Ask;
 use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
+use crate::metrics::Metrics;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
     Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
@@ -21,6 +22,7 @@ pub struct Service {
     /// The newest revision that the log has. Closed when the writer has ended.
     durable: watch::Receiver<Revision>,
     pub(crate) events: Arc<Events>,
+    pub(crate) metrics: Arc<Metrics>,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
 }
@@ -60,8 +62,10 @@ impl Service {
             engine.read(|state| (state.revision(), Arc::new(state.dimensions().clone())));
         let (announce, durable) = watch::channel(revision);
         let events = Arc::new(Events::new(revision));
-        let recorder = Arc::clone(&events);
+        let metrics = Arc::new(Metrics::new());
+        let (recorder, meter) = (Arc::clone(&events), Arc::clone(&metrics));
         let listener = Box::new(move |event: engine::Event<'_>| {
+            meter.hear(&event);
             let engine::Event::Committed { commands, .. } = event else { return };
             recorder.record(commands);
             if let Some((revision, _)) = commands.last() {
@@ -69,7 +73,8 @@ impl Service {
             }
         });
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
-        Ok((Self { writer, durable, events, dimensions, clock: ClockHandle(clock) }, thread))
+        let clock = ClockHandle(clock);
+        Ok((Self { writer, durable, events, metrics, dimensions, clock }, thread))
     }
 
     pub fn writer(&self) -> &Writer {
