@@ -4,8 +4,8 @@
 //! Knows nothing of routes; what a connection does with its requests is the router's.
 
 use crate::gate::{Gate, Pass};
+use crate::opening::App;
 use crate::unread::Unread;
-use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -58,10 +58,11 @@ pub struct Ended {
 /// Serves until `stop` is done, then accepts nothing more, finishes what is in flight and returns.
 pub async fn serve(
     listener: TcpListener,
-    app: Router,
+    app: impl Into<App>,
     limits: AcceptLimits,
     stop: impl Future<Output = ()>,
 ) -> Ended {
+    let app = app.into();
     let gate = Gate::new(limits.connections, limits.connections_per_address);
     let mut builder = http1::Builder::new();
     builder
@@ -116,7 +117,7 @@ async fn converse(
     stream: Unread<TcpStream>,
     pass: Pass,
     builder: Arc<http1::Builder>,
-    app: Router,
+    app: App,
     mut stopped: watch::Receiver<bool>,
 ) {
     let service = TowerToHyperService::new(app);

@@ -27,11 +27,11 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
 
 /// How the service is.
 #[derive(Debug, Serialize, ToSchema)]
-struct HealthView {
-    /// `ok`.
-    status: &'static str,
+pub(crate) struct HealthView {
+    /// `ok`, or `starting` while the state is being recovered.
+    pub(crate) status: &'static str,
     /// The newest revision that the log has.
-    revision: u64,
+    pub(crate) revision: u64,
 }
 
 /// Whether the process lives.
