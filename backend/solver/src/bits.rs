@@ -66,6 +66,12 @@ impl Bits {
     }
 }
 
+impl FromIterator<u64> for Bits {
+    fn from_iter<I: IntoIterator<Item = u64>>(words: I) -> Self {
+        Self { words: words.into_iter().collect() }
+    }
+}
+
 /// The hosts of one word, lowest first.
 pub(crate) fn ones(word: usize, mut bits: u64) -> impl Iterator<Item = HostIx> {
     std::iter::from_fn(move || {
@@ -114,10 +120,6 @@ impl Mask {
 
     pub(crate) fn word(&self, word: usize) -> u64 {
         self.words[word]
-    }
-
-    pub(crate) fn set_word(&mut self, word: usize, bits: u64) {
-        self.words[word] = bits;
     }
 
     pub(crate) fn contains(&self, host: HostIx) -> bool {

@@ -13,6 +13,7 @@ mod bits;
 mod cache;
 mod constraints;
 mod domains;
+mod free;
 mod groups;
 mod hosts;
 mod place;
