@@ -89,9 +89,10 @@ mod tests {
             let value = if step % 11 == 0 { NO_HOST } else { (step * 31 % 400) as i32 - 20 };
             free.set(row, value);
             let amount = (step * 13 % (LIMIT + 40)) as i32 + 1;
-            let expect: Vec<usize> = (0..LANES * 2).filter(|&r| free.lanes[r] >= amount).collect();
-            let found: Vec<usize> = free.at_least(amount).iter().map(|host| host.row()).collect();
-            assert_eq!(found, expect, "step {step}, amount {amount}");
+            let expect = free.lanes.clone().into_iter().map(|left| left >= amount);
+            let hosts = free.at_least(amount);
+            let found = (0..LANES * 2).map(|row| hosts.contains(HostIx::new(row)));
+            assert!(found.eq(expect), "step {step}, amount {amount}");
             assert!(free.sets.len() <= LIMIT);
         }
     }

@@ -16,6 +16,7 @@ mod domains;
 mod free;
 mod groups;
 mod hosts;
+mod locality;
 mod place;
 mod predicates;
 mod prices;

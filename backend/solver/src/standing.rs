@@ -1,32 +1,30 @@
 //! The part of a score that depends on the host and the demand alone, kept ready for every host.
 //!
 //! Fit, load and cost change only when the host changes, so a column of their sum serves every
-//! request with the same demand and weights; whatever else a request says adds to it. Columns
-//! follow the hosts lazily: a log of changed rows tells which to compute again before use.
+//! request with the same demand and weights; whatever else a request says adds to it.
 //!
-//! The first request with a demand reads a column that is made for any demand and bounds the sum
-//! from above; if the demand soon comes back, it gets a column of its own, which is exact. So
-//! fleets with a few hundred shapes pay for a column once, and rare demands do not pay at all.
+//! A value starts as a bound from above, which costs next to nothing: the sum without a demand,
+//! kept for all demands together, and the most that this demand can add to it. It is made exact
+//! when a search for the best looks at it, and stays so until the host changes. So a demand that
+//! is new, or rare, or finds many hosts changed, costs only what the best hosts cost. Columns
+//! follow the hosts lazily: a log of changed rows tells which values to start again with.
 
-use crate::bits::LANES;
+use crate::bits::{Bits, LANES};
 use crate::cache::{Cache, Slot};
 use crate::prices::Prices;
 use crate::room::{Ask, Room};
 use crate::score::{FitBy, LoadBy};
 use cluster::{Amounts, CpuUnit, HostIx, Index, Vm};
-use rustc_hash::FxHasher;
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
 
-/// Columns kept; beyond it the least recently used goes. Each takes four bytes a host.
+/// Columns kept; beyond it the least recently used goes. Each takes about four bytes a host.
 const LIMIT: usize = 256;
 
-/// Changes remembered. A demand that comes back after more of them counts as new: catching up
-/// would cost more than scoring the hosts that the bound leaves.
-const LOG_LIMIT: usize = 2048;
+/// Sums without a demand kept: one for each way of weighing that requests ask for.
+const BASE_LIMIT: usize = 32;
 
-/// Demands remembered as seen.
-const SEEN: usize = 1024;
+/// Changes remembered. A column that is further behind starts again.
+const LOG_LIMIT: usize = 4096;
 
 /// Which parts of the score depend on the host and the demand, and how much they weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,36 +36,42 @@ pub(crate) struct View {
     pub(crate) cost: i64,
 }
 
-/// What a column is made for; without a demand it is an upper bound for all, short of
-/// `Formula::most_fit`.
+/// What a column is made for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     view: View,
-    demand: Option<(Amounts, CpuUnit)>,
+    demand: Amounts,
+    cpu_unit: CpuUnit,
 }
 
 #[derive(Debug)]
 pub(crate) struct Standings {
     columns: Cache<Key, Standing>,
+    bases: Cache<View, Base>,
     changes: Changes,
-    /// Hashes of demands, and how many changes there had been when each was last seen.
-    seen: Vec<(u64, u64)>,
 }
 
-/// A column that is up to date for the request in progress.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prepared {
-    slot: Slot,
-    /// Made for the request's own demand.
-    pub(crate) exact: bool,
-}
-
+/// The sums for one demand, each exact or a bound from above.
 #[derive(Debug, Default)]
-struct Standing {
-    column: Vec<i32>,
+pub(crate) struct Standing {
+    values: Vec<i32>,
+    /// The hosts whose value is exact.
+    exact: Bits,
+    /// At least the highest value of each block.
+    highest: Vec<i32>,
+    /// What was added to the base to make bounds.
+    slack: i32,
     /// How many changes the column has followed.
     followed: u64,
     /// The prices' epoch that the column was made in.
+    epoch: u64,
+}
+
+/// The sums without a demand.
+#[derive(Debug, Default)]
+struct Base {
+    values: Vec<i32>,
+    followed: u64,
     epoch: u64,
 }
 
@@ -83,59 +87,117 @@ struct Changes {
 
 impl Default for Standings {
     fn default() -> Self {
-        let columns = Cache::new(LIMIT);
-        Self { columns, changes: Changes::default(), seen: vec![(0, 0); SEEN] }
+        let (columns, bases) = (Cache::new(LIMIT), Cache::new(BASE_LIMIT));
+        Self { columns, bases, changes: Changes::default() }
     }
 }
 
 impl Standings {
-    /// Finds or makes the column to judge hosts by, and brings it up to date.
+    /// Brings the column to judge hosts by up to date. A demand adds at most `slack` to any sum.
     pub(crate) fn prepare(
         &mut self,
         view: View,
         vm: &Vm,
-        asks: &[Ask],
+        slack: i32,
         room: &Room,
         prices: &Prices,
-    ) -> Prepared {
+    ) -> Slot {
         self.columns.tick();
-        let mut key = Key { view, demand: Some((vm.demand.clone(), vm.cpu_unit)) };
-        let exact = self.is_known(&key);
-        if !exact {
-            key.demand = None;
-        }
+        self.bases.tick();
+        let base = self.bases.slot(&view, Base::default);
+        let base = self.bases.get_mut(base);
+        base.follow(view, &self.changes, room, prices);
+        let key = Key { view, demand: vm.demand.clone(), cpu_unit: vm.cpu_unit };
         let slot = self.columns.slot(&key, Standing::default);
-        let asks = exact.then_some(asks);
-        self.columns
-            .get_mut(slot)
-            .follow(&self.changes, room, prices, |ix| view.sum(asks, room, prices, ix));
-        Prepared { slot, exact }
+        self.columns.get_mut(slot).follow(base, slack, &self.changes);
+        slot
     }
 
-    /// Whether the demand was asked for lately; remembers that it is now.
-    fn is_known(&mut self, key: &Key) -> bool {
-        let now = self.changes.count();
-        if let Some(standing) = self.columns.find(key)
-            && self.changes.since(standing.followed).is_some()
-        {
-            return true;
-        }
-        let mut hasher = FxHasher::default();
-        key.hash(&mut hasher);
-        // Zero stands for an empty place.
-        let hash = hasher.finish() | 1;
-        let place = &mut self.seen[(hash >> 7) as usize % SEEN];
-        let (seen, at) = std::mem::replace(place, (hash, now));
-        seen == hash && self.changes.since(at).is_some()
+    /// Takes a column out for a search, which makes values exact; it must be put back.
+    pub(crate) fn take(&mut self, slot: Slot) -> Standing {
+        std::mem::take(self.columns.get_mut(slot))
     }
 
-    pub(crate) fn column(&self, prepared: Prepared) -> &[[i32; LANES]] {
-        self.columns.get(prepared.slot).column.as_chunks().0
+    pub(crate) fn put_back(&mut self, slot: Slot, standing: Standing) {
+        *self.columns.get_mut(slot) = standing;
     }
 
     /// A host changed, or what runs on it.
     pub(crate) fn note(&mut self, ix: HostIx) {
         self.changes.note(ix);
+    }
+}
+
+impl Standing {
+    /// The values of a block of hosts.
+    pub(crate) fn block(&self, block: usize) -> &[i32; LANES] {
+        &self.values.as_chunks().0[block]
+    }
+
+    /// At least the highest value in a block.
+    pub(crate) fn highest(&self, block: usize) -> i32 {
+        self.highest[block]
+    }
+
+    /// Finds the highest value in a block again, after some have become less.
+    pub(crate) fn tighten(&mut self, block: usize) {
+        self.highest[block] = highest(self.block(block));
+    }
+
+    pub(crate) fn is_exact(&self, host: HostIx) -> bool {
+        self.exact.contains(host)
+    }
+
+    pub(crate) fn value(&self, host: HostIx) -> i32 {
+        self.values[host.row()]
+    }
+
+    /// Replaces a bound by the sum itself.
+    pub(crate) fn settle(&mut self, host: HostIx, sum: i32) {
+        debug_assert!(sum <= self.values[host.row()], "a bound was too low");
+        self.values[host.row()] = sum;
+        self.exact.insert(host);
+    }
+
+    fn follow(&mut self, base: &Base, slack: i32, changes: &Changes) {
+        let same = self.epoch == base.epoch
+            && self.values.len() == base.values.len()
+            && self.slack == slack;
+        match changes.since(self.followed) {
+            Some(rows) if same => rows.for_each(|host| {
+                let bound = base.values[host.row()] + slack;
+                self.values[host.row()] = bound;
+                self.exact.remove(host);
+                let highest = &mut self.highest[host.row() / LANES];
+                *highest = bound.max(*highest);
+            }),
+            _ => {
+                self.values.clear();
+                self.values.extend(base.values.iter().map(|sum| sum + slack));
+                self.exact.clear();
+                let blocks: &[[i32; LANES]] = self.values.as_chunks().0;
+                self.highest.clear();
+                self.highest.extend(blocks.iter().map(highest));
+                (self.slack, self.epoch) = (slack, base.epoch);
+            }
+        }
+        self.followed = changes.count();
+    }
+}
+
+impl Base {
+    fn follow(&mut self, view: View, changes: &Changes, room: &Room, prices: &Prices) {
+        let sum = |host| view.sum(None, room, prices, host);
+        let same = self.epoch == prices.epoch() && self.values.len() == room.rows();
+        match changes.since(self.followed) {
+            Some(rows) if same => rows.for_each(|host| self.values[host.row()] = sum(host)),
+            _ => {
+                self.values.clear();
+                self.values.extend((0..room.rows()).map(|row| sum(HostIx::new(row))));
+                self.epoch = prices.epoch();
+            }
+        }
+        self.followed = changes.count();
     }
 }
 
@@ -162,27 +224,8 @@ impl View {
     }
 }
 
-impl Standing {
-    fn follow(
-        &mut self,
-        changes: &Changes,
-        room: &Room,
-        prices: &Prices,
-        compute: impl Fn(HostIx) -> i32,
-    ) {
-        let fresh = self.epoch == prices.epoch() && self.column.len() == room.rows();
-        match changes.since(self.followed) {
-            Some(rows) if fresh => {
-                rows.for_each(|ix| self.column[ix.row()] = compute(ix));
-            }
-            _ => {
-                self.column.clear();
-                self.column.extend((0..room.rows()).map(|row| compute(HostIx::new(row))));
-                self.epoch = prices.epoch();
-            }
-        }
-        self.followed = changes.count();
-    }
+fn highest(lanes: &[i32; LANES]) -> i32 {
+    lanes.iter().fold(i32::MIN, |highest, &value| highest.max(value))
 }
 
 impl Changes {
