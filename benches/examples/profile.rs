@@ -1,41 +1,51 @@
-//! Runs one part of the hot path on the usual fleet for some seconds, for a profiler to look at.
+//! Runs one part of the hot path on the usual fleet for a while, for a profiler to look at.
+//!
+//! `profile single|batch [decisions] [hosts]`; there are ten VMs to a host.
 
 use benches::scale;
 use engine::{PlaceRequest, Request};
 use fixture::{Fleet, FleetSpec, MixSpec, Requests};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+/// Requests made before the clock runs, and VMs in one batch.
+const CHUNK: usize = 1_000;
 
 #[expect(clippy::print_stdout, reason = "the rate is what was asked for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let part = std::env::args().nth(1).unwrap_or_default();
-    let fleet = Fleet::generate(&FleetSpec::new(10_000, 100_000, 1));
+    let mut args = std::env::args().skip(1);
+    let together = match args.next().as_deref() {
+        Some("single") => false,
+        Some("batch") => true,
+        _ => return Err("usage: profile single|batch [decisions] [hosts]".into()),
+    };
+    let decisions: usize = args.next().map_or(Ok(200_000), |count| count.parse())?;
+    let hosts: usize = args.next().map_or(Ok(10_000), |count| count.parse())?;
+    let fleet = Fleet::generate(&FleetSpec::new(hosts, 10 * hosts, 1));
     let mut requests = Requests::new(&fleet, &MixSpec::default(), 2);
     let mut engine = scale::load(fleet)?;
-    let size = match part.as_str() {
-        "single" => 1,
-        "batch" => 1_000,
-        _ => return Err("usage: profile single|batch".into()),
-    };
-    let (started, mut made) = (Instant::now(), 0);
-    let cpu = cpu_seconds();
-    while started.elapsed() < Duration::from_secs(6) {
-        let mut batch: Vec<_> = requests.by_ref().take(size).map(PlaceRequest::new).collect();
-        let request = match size {
-            1 => Request::Place(batch.remove(0)),
-            _ => Request::PlaceBatch { requests: batch, atomic: false },
+    let (mut made, mut spent) = (0, 0.0);
+    let started = Instant::now();
+    while made < decisions {
+        let chunk: Vec<_> = requests.by_ref().take(CHUNK).map(PlaceRequest::new).collect();
+        let asked = match together {
+            true => vec![Request::PlaceBatch { requests: chunk, atomic: false }],
+            false => chunk.into_iter().map(Request::Place).collect(),
         };
-        engine.preview(&request, 0)?;
-        made += size;
+        let before = cpu_seconds();
+        for request in &asked {
+            engine.preview(request, 0)?;
+        }
+        spent += cpu_seconds() - before;
+        made += CHUNK;
     }
-    let spent = cpu_seconds() - cpu;
-    println!("{made} decisions in {spent:.2} s of CPU: {:.0}/s", made as f64 / spent);
+    let wall = started.elapsed().as_secs_f64();
+    println!("{made} decisions in {spent:.2} s of CPU: {:.0}/s ({wall:.1} s)", made as f64 / spent);
     Ok(())
 }
 
-/// CPU time of this process so far, in seconds, from clock ticks of a hundredth.
+/// CPU time of this thread so far, in seconds.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    ticks as f64 / 100.0
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split_whitespace().next().and_then(|field| field.parse::<u64>().ok());
+    nanos.unwrap_or(0) as f64 / 1e9
 }

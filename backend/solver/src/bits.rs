@@ -21,9 +21,12 @@ impl Bits {
         &self.words
     }
 
+    pub(crate) fn word(&self, word: usize) -> u64 {
+        self.words.get(word).copied().unwrap_or(0)
+    }
+
     pub(crate) fn contains(&self, host: HostIx) -> bool {
-        let word = self.words.get(host.row() / LANES).copied().unwrap_or(0);
-        word >> (host.row() % LANES) & 1 == 1
+        self.word(host.row() / LANES) >> (host.row() % LANES) & 1 == 1
     }
 
     pub(crate) fn put(&mut self, host: HostIx, member: bool) {
@@ -61,8 +64,16 @@ impl Bits {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = HostIx> + '_ {
-        self.words.iter().enumerate().flat_map(|(word, &bits)| ones(word, bits))
+    pub(crate) fn subtract(&mut self, other: &Bits) {
+        for (word, gone) in self.words.iter_mut().zip(&other.words) {
+            *word &= !gone;
+        }
+    }
+}
+
+impl FromIterator<u64> for Bits {
+    fn from_iter<I: IntoIterator<Item = u64>>(words: I) -> Self {
+        Self { words: words.into_iter().collect() }
     }
 }
 
@@ -114,10 +125,6 @@ impl Mask {
 
     pub(crate) fn word(&self, word: usize) -> u64 {
         self.words[word]
-    }
-
-    pub(crate) fn set_word(&mut self, word: usize, bits: u64) {
-        self.words[word] = bits;
     }
 
     pub(crate) fn contains(&self, host: HostIx) -> bool {
@@ -201,16 +208,6 @@ pub(crate) fn at_least(lanes: &[i32; LANES], least: i32) -> u64 {
     gather(|lane| lanes[lane] >= least)
 }
 
-/// Whether any lane's value is at least `least`: a third of the work of finding out which.
-pub(crate) fn any_at_least(lanes: &[i32; LANES], least: i32) -> bool {
-    lanes.iter().fold(0, |any, &value| any | -i32::from(value >= least)) != 0
-}
-
-/// The lanes whose two values together are at least `least`, as bits.
-pub(crate) fn sum_at_least(lanes: &[i32; LANES], more: &[i32; LANES], least: i32) -> u64 {
-    gather(|lane| lanes[lane].wrapping_add(more[lane]) >= least)
-}
-
 /// One bit for each lane that passes.
 ///
 /// Each lane has a bit of its own in a word as wide as the lanes, so that the compiler can test
@@ -237,8 +234,6 @@ mod tests {
             let expect =
                 (0..LANES).fold(0, |bits, lane| bits | u64::from(lanes[lane] >= least) << lane);
             assert_eq!(at_least(&lanes, least), expect);
-            assert_eq!(any_at_least(&lanes, least), expect != 0);
-            assert_eq!(sum_at_least(&lanes, &[-3; LANES], least - 3), expect);
         }
     }
 

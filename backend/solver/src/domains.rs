@@ -99,15 +99,6 @@ impl Domains {
         (level != LevelIx::HOST).then(|| &self.table(level).somewhere)
     }
 
-    /// Calls `each` for the hosts of a domain.
-    pub(crate) fn for_each_host(&self, level: LevelIx, domain: u32, mut each: impl FnMut(HostIx)) {
-        match self.hosts(level, domain) {
-            None => each(HostIx(domain)),
-            Some(HostSet::Few(hosts)) => hosts.iter().for_each(|&host| each(host)),
-            Some(HostSet::Many(bits)) => bits.iter().for_each(each),
-        }
-    }
-
     /// Removes a domain's hosts from the mask; says how many were removed.
     pub(crate) fn remove_from(&self, mask: &mut Mask, level: LevelIx, domain: u32) -> u32 {
         match self.hosts(level, domain) {

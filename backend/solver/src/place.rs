@@ -1,12 +1,12 @@
 //! Chooses a host for one VM.
 
-use crate::bits::{LANES, any_at_least, at_least, ones, sum_at_least};
+use crate::bits::{at_least, ones};
 use crate::constraints::{self, Masks};
 use crate::problem::Problem;
 use crate::request::Request;
 use crate::score::Formula;
-use crate::standing::Prepared;
-use crate::wishes;
+use crate::standing::Standing;
+use crate::wishes::Wishes;
 use cluster::{Amounts, Breakdown, HostIx, Index, Reason, Rejections, Strategy, Vm};
 use policy::Weights;
 use smallvec::SmallVec;
@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(crate) masks: Masks,
-    /// What the request's wishes add to each host's standing at most.
-    pub(crate) wishes: Vec<i32>,
+    wishes: Wishes,
+    /// The most that a host of each block can come to.
+    bounds: Vec<i32>,
 }
 
 /// How a host is chosen among those that may take the VM.
@@ -70,13 +71,16 @@ pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -
         }
         _ => {
             problem.room.refresh();
-            let (room, prices) = (&problem.room, &problem.prices);
-            let view = formula.view();
-            let standing = problem.standings.prepare(view, vm, &request.asks, room, prices);
-            by_score(problem, &request, &formula, scratch, standing)
+            let slack = formula.most_fit(problem, &request) as i32;
+            let Problem { standings, room, prices, .. } = &mut *problem;
+            let slot = standings.prepare(formula.view(), vm, slack, room, prices);
+            let mut standing = standings.take(slot);
+            let best = by_score(problem, &request, &formula, scratch, &mut standing);
+            problem.standings.put_back(slot, standing);
+            best
         }
     };
-    choice(problem, &request, rejections, &best)
+    choice(problem, &request, &formula, rejections, &best)
 }
 
 /// Whether the VM may be placed on this host: what it takes there, or the first rule in its way.
@@ -93,26 +97,25 @@ pub fn feasible(problem: &mut Problem, vm: &Vm, host: HostIx) -> Result<Amounts,
 
 /// A host with its score.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scored {
-    pub(crate) score: i64,
-    pub(crate) host: HostIx,
-    pub(crate) breakdown: Breakdown,
+struct Scored {
+    score: i64,
+    host: HostIx,
 }
 
 /// The best hosts so far, best first. Offered in order of index, so equals stay in order.
-pub(crate) type Best = SmallVec<[Scored; WANTED]>;
+type Best = SmallVec<[Scored; WANTED]>;
 
-pub(crate) fn choice(
+fn choice(
     problem: &Problem,
     request: &Request,
+    formula: &Formula,
     rejections: Rejections,
     best: &[Scored],
 ) -> Choice {
-    let host = best.first().map(|best| Chosen {
-        host: best.host,
-        score: best.score,
-        breakdown: best.breakdown,
-        committed: request.committed(problem, best.host),
+    let host = best.first().map(|&Scored { host, score }| {
+        let breakdown = formula.score(problem, request, host);
+        debug_assert_eq!(breakdown.total(), score, "a standing was not what its host comes to");
+        Chosen { host, score, breakdown, committed: request.committed(problem, host) }
     });
     let others = best.iter().skip(1).take(WANTED - 1);
     Choice {
@@ -123,78 +126,114 @@ pub(crate) fn choice(
     }
 }
 
-pub(crate) fn score(
-    problem: &Problem,
-    request: &Request,
-    formula: &Formula,
-    host: HostIx,
-) -> Scored {
-    let breakdown = formula.score(problem, request, host);
-    Scored { score: breakdown.total(), host, breakdown }
-}
-
 /// The best hosts of the mask.
 ///
 /// A host is scored only if its standing and the most that the request can add reach the last of
-/// the best so far, which leaves out nearly all of a large fleet and never a winner.
+/// the best so far, which leaves out nearly all of a large fleet and never a winner. The block
+/// that promises most is searched first, for a limit to start with.
 fn by_score(
     problem: &Problem,
     request: &Request,
     formula: &Formula,
     scratch: &mut Scratch,
-    standing: Prepared,
+    standing: &mut Standing,
 ) -> Best {
-    let view = formula.view();
-    let own = |host| view.sum(Some(&request.asks), &problem.room, &problem.prices, host);
-    let most = wishes::bound(problem, request, formula, &mut scratch.wishes);
-    let slack = if standing.exact { 0 } else { formula.most_fit(problem, request) as i32 };
-    let standings = problem.standings.column(standing);
-    let wishes = scratch.wishes.as_chunks().0;
-    let mask = &scratch.masks.left;
-    let mut best = Best::new();
-    // What fit, load, cost and wishes must come to. Equal scores go to the lower index, so once
-    // there are enough hosts, only more than the last of them will do.
-    let mut least = NO_LIMIT;
-    for block in mask.scope() {
-        let mut lanes = mask.word(block);
-        if lanes == 0 {
-            continue;
-        }
-        let standings = &standings[block];
-        let wishes = wishes.get(block);
-        lanes &= match wishes {
-            None if !any_at_least(standings, least - slack) => continue,
-            None => at_least(standings, least - slack),
-            Some(wishes) => sum_at_least(standings, wishes, least - slack),
-        };
-        for host in ones(block, lanes) {
-            let lane = host.row() % LANES;
-            let wish = wishes.map_or(0, |wishes| wishes[lane]);
-            let sum = if standing.exact { standings[lane] } else { own(host) };
-            if sum + wish < least {
-                continue;
-            }
-            offer(&mut best, score(problem, request, formula, host));
-            if let Some(last) = best.get(WANTED - 1) {
-                least = (last.score + 1 - most).max(NO_LIMIT.into()) as i32;
-            }
+    let Scratch { masks: Masks { left: mask, .. }, wishes, bounds } = scratch;
+    wishes.collect(problem, request, formula);
+    bounds.clear();
+    bounds.extend(mask.scope().map(|block| match mask.word(block) {
+        0 => NO_HOST,
+        lanes => standing.highest(block) + wishes.most(problem, block, lanes),
+    }));
+    let mut search =
+        Search { problem, request, formula, wishes, standing, best: Best::new(), least: NO_LIMIT };
+    let first = mask.scope().start;
+    let promising = (0..bounds.len()).max_by_key(|&row| bounds[row]);
+    if let Some(row) = promising.filter(|&row| bounds[row] != NO_HOST) {
+        search.visit(first + row, mask.word(first + row));
+        search.start_over();
+    }
+    for (row, &bound) in bounds.iter().enumerate() {
+        if bound >= search.least {
+            search.visit(first + row, mask.word(first + row));
         }
     }
-    best
+    search.best
+}
+
+/// A search for the best hosts in order of index.
+struct Search<'a> {
+    problem: &'a Problem,
+    request: &'a Request,
+    formula: &'a Formula,
+    wishes: &'a Wishes,
+    standing: &'a mut Standing,
+    best: Best,
+    /// What standing and wishes of a host must come to at least, beside the base of the wishes.
+    least: i32,
+}
+
+impl Search<'_> {
+    /// Looks at these hosts of a block.
+    fn visit(&mut self, block: usize, lanes: u64) {
+        let most = self.wishes.most(self.problem, block, lanes);
+        let mut settled = false;
+        let high = at_least(self.standing.block(block), self.least - most);
+        for host in ones(block, high & lanes) {
+            let wish = self.wishes.at(self.problem, host);
+            if self.standing.value(host) + wish < self.least {
+                continue;
+            }
+            if !self.standing.is_exact(host) {
+                let (room, prices) = (&self.problem.room, &self.problem.prices);
+                let sum = self.formula.view().sum(Some(&self.request.asks), room, prices, host);
+                self.standing.settle(host, sum);
+                settled = true;
+                if sum + wish < self.least {
+                    continue;
+                }
+            }
+            let wishes = self.formula.wishes(self.problem, self.request, host);
+            self.offer(Scored { score: i64::from(self.standing.value(host)) + wishes, host });
+        }
+        if settled || high == 0 {
+            self.standing.tighten(block);
+        }
+    }
+
+    fn offer(&mut self, scored: Scored) {
+        let best = &mut self.best;
+        if best.len() == WANTED {
+            if scored.score <= best[WANTED - 1].score {
+                return;
+            }
+            best.pop();
+        }
+        let row = best.iter().position(|kept| kept.score < scored.score).unwrap_or(best.len());
+        best.insert(row, scored);
+        // Equal scores go to the lower index, so once there are enough hosts, only more than the
+        // last of them will do.
+        if let Some(last) = best.get(WANTED - 1) {
+            self.least = self.least.max(limit(last.score + 1 - self.wishes.base));
+        }
+    }
+
+    /// Forgets the hosts, but not that there are some as good as these.
+    fn start_over(&mut self) {
+        let last = self.best.get(WANTED - 1);
+        self.least = last.map_or(NO_LIMIT, |last| limit(last.score - self.wishes.base));
+        self.best.clear();
+    }
 }
 
 /// Below what any host comes to. Scores are under 2^27 by the limits of weights and terms.
 const NO_LIMIT: i32 = i32::MIN / 2;
 
-fn offer(best: &mut Best, scored: Scored) {
-    if best.len() == WANTED {
-        if scored.score <= best[WANTED - 1].score {
-            return;
-        }
-        best.pop();
-    }
-    let row = best.iter().position(|kept| kept.score < scored.score).unwrap_or(best.len());
-    best.insert(row, scored);
+/// The bound of a block without a host.
+const NO_HOST: i32 = i32::MIN;
+
+fn limit(score: i64) -> i32 {
+    score.max(NO_LIMIT.into()) as i32
 }
 
 /// The first hosts of the mask in order of index, starting at `start` and going round.
@@ -209,5 +248,6 @@ fn by_index(
     let later = mask.iter_from(start);
     let earlier = mask.iter().take_while(|host| host.row() < start.row());
     let hosts = later.chain(earlier).take(WANTED);
-    hosts.map(|host| score(problem, request, formula, host)).collect()
+    let score = |host| formula.score(problem, request, host).total();
+    hosts.map(|host| Scored { score: score(host), host }).collect()
 }

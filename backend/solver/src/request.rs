@@ -5,9 +5,9 @@ use crate::constraints::affinity::{Near, Rule};
 use crate::constraints::spread::SpreadRule;
 use crate::domains::LevelIx;
 use crate::groups::{GroupIx, SubjectKey, SubjectKind};
+use crate::locality::Locality;
 use crate::problem::{Problem, groups_of};
 use crate::room::Ask;
-use crate::wishes::Locality;
 use cluster::{
     Affinity, AffinityKind, Amounts, HostIx, Name, Spread, Strength, Subject, Vm, VmKey,
 };

@@ -1,14 +1,11 @@
 //! Capacity: what every host can promise, what it has promised, and what that leaves.
 //!
-//! Free amounts are columns of `i32`, one a dimension, in blocks of 64 hosts with the lowest and
-//! highest value of each block, so that whole blocks pass or fail without being read. What is
-//! left may be negative: adopted VMs can exceed their host. Promised amounts are kept exactly.
+//! Free amounts are columns of `i32`, one a dimension. What is left may be negative: adopted VMs
+//! can exceed their host. Promised amounts are kept exactly.
 
-use crate::bits::LANES;
+use crate::bits::{Bits, LANES};
+use crate::free::{Free, NO_HOST};
 use cluster::{Amounts, CpuUnit, Dim, Host, HostIx, Index, MAX_AMOUNT};
-
-/// Rows without a host: no demand fits there.
-const NO_HOST: i32 = i32::MIN;
 
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -80,14 +77,6 @@ impl Use {
     }
 }
 
-/// One dimension's free amounts.
-#[derive(Debug, Default)]
-pub(crate) struct Free {
-    lanes: Vec<i32>,
-    low: Vec<i32>,
-    high: Vec<i32>,
-}
-
 /// The least that any host has, to bound from above what a demand adds to a host's utilisation.
 #[derive(Debug, Default)]
 struct Smallest {
@@ -155,14 +144,14 @@ impl Room {
         self.dimensions = dimensions;
     }
 
-    /// The column to compare an ask with, and what to compare: lanes with at least that much
-    /// can take it. `None` when no host can.
-    pub(crate) fn column(&self, ask: &Ask) -> Option<(&Free, i32)> {
+    /// The hosts that have what is asked for; `None` when none can have.
+    pub(crate) fn having(&mut self, ask: &Ask) -> Option<&Bits> {
         let amount = i32::try_from(ask.amount).ok()?;
-        match ask.unit {
-            CpuUnit::Raw => Some((self.free.get(ask.dim.row())?, amount)),
-            CpuUnit::Normalised => Some((&self.reference_cpu, amount)),
-        }
+        let free = match ask.unit {
+            CpuUnit::Raw => self.free.get_mut(ask.dim.row())?,
+            CpuUnit::Normalised => &mut self.reference_cpu,
+        };
+        Some(free.at_least(amount))
     }
 
     /// What the ask takes on this host.
@@ -331,55 +320,6 @@ impl Room {
 
     pub(crate) fn rows(&self) -> usize {
         self.rows
-    }
-}
-
-impl Free {
-    fn with_rows(rows: usize) -> Self {
-        let mut free = Self::default();
-        free.reach(rows);
-        // A dimension that hosts do not know of: they have none of it.
-        free.lanes.fill(0);
-        free.low.fill(0);
-        free.high.fill(0);
-        free
-    }
-
-    fn reach(&mut self, rows: usize) {
-        self.lanes.resize(rows, NO_HOST);
-        self.low.resize(rows / LANES, i32::MAX);
-        self.high.resize(rows / LANES, NO_HOST);
-    }
-
-    /// Whether every host has at least `amount`.
-    pub(crate) fn all_have(&self, amount: i32) -> bool {
-        self.low.iter().fold(true, |all, &low| all & (low >= amount))
-    }
-
-    /// The least that any host of the block has.
-    pub(crate) fn low(&self, block: usize) -> i32 {
-        self.low[block]
-    }
-
-    pub(crate) fn high(&self, block: usize) -> i32 {
-        self.high[block]
-    }
-
-    pub(crate) fn block(&self, block: usize) -> &[i32; LANES] {
-        &self.lanes.as_chunks().0[block]
-    }
-
-    fn set(&mut self, row: usize, value: i32) {
-        let block = row / LANES;
-        let old = std::mem::replace(&mut self.lanes[row], value);
-        if old == self.low[block] || value < self.low[block] {
-            let hosts = self.block(block).iter();
-            let hosts = hosts.map(|&free| if free == NO_HOST { i32::MAX } else { free });
-            self.low[block] = hosts.min().unwrap_or(i32::MAX);
-        }
-        if old == self.high[block] || value > self.high[block] {
-            self.high[block] = self.block(block).iter().copied().max().unwrap_or(value);
-        }
     }
 }
 

@@ -136,11 +136,7 @@ impl Formula {
             self.fit(problem, request, host),
             self.affinity(problem, request, host),
             self.load_by.value(&problem.room.host(host)),
-            if self.weight(Term::Locality) == 0 {
-                0
-            } else {
-                request.locality.value(problem, host)
-            },
+            self.locality(problem, request, host),
             problem.prices.cost(host),
         ];
         let mut parts = [0; 5];
@@ -150,12 +146,22 @@ impl Formula {
         Breakdown(parts)
     }
 
+    /// Affinity and locality of one host, weighed: what its standing leaves out.
+    pub(crate) fn wishes(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {
+        self.weight(Term::Affinity) * self.affinity(problem, request, host)
+            + self.weight(Term::Locality) * self.locality(problem, request, host)
+    }
+
     fn fit(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {
         if self.weight(Term::Fit) == 0 {
             return 0;
         }
         let (highest, mean) = problem.room.after(&request.asks, host);
         self.fit_by.value(highest, mean)
+    }
+
+    fn locality(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {
+        if self.weight(Term::Locality) == 0 { 0 } else { request.locality.value(problem, host) }
     }
 
     fn affinity(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {

@@ -1,32 +1,31 @@
 //! The part of a score that depends on the host and the demand alone, kept ready for every host.
 //!
 //! Fit, load and cost change only when the host changes, so a column of their sum serves every
-//! request with the same demand and weights; whatever else a request says adds to it. Columns
-//! follow the hosts lazily: a log of changed rows tells which to compute again before use.
+//! request with the same demand and weights; whatever else a request says adds to it.
 //!
-//! The first request with a demand reads a column that is made for any demand and bounds the sum
-//! from above; if the demand soon comes back, it gets a column of its own, which is exact. So
-//! fleets with a few hundred shapes pay for a column once, and rare demands do not pay at all.
+//! A value starts as a bound from above, which costs next to nothing: the sum without a demand,
+//! kept for all demands together, and the most that this demand can add to it. It is made exact
+//! when a search for the best looks at it, and stays so until the host changes. So a demand that
+//! is new, or rare, or finds many hosts changed, costs only what the best hosts cost. Columns
+//! follow the hosts lazily: a log of changed rows tells which values to start again with. Changes
+//! that were only tried are taken back from log and columns alike, as if they had not been.
 
-use crate::bits::LANES;
+use crate::bits::{Bits, LANES};
 use crate::cache::{Cache, Slot};
 use crate::prices::Prices;
 use crate::room::{Ask, Room};
 use crate::score::{FitBy, LoadBy};
 use cluster::{Amounts, CpuUnit, HostIx, Index, Vm};
-use rustc_hash::FxHasher;
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
 
-/// Columns kept; beyond it the least recently used goes. Each takes four bytes a host.
+/// Columns kept; beyond it the least recently used goes. Each takes about four bytes a host.
 const LIMIT: usize = 256;
 
-/// Changes remembered. A demand that comes back after more of them counts as new: catching up
-/// would cost more than scoring the hosts that the bound leaves.
-const LOG_LIMIT: usize = 2048;
+/// Sums without a demand kept: one for each way of weighing that requests ask for.
+const BASE_LIMIT: usize = 32;
 
-/// Demands remembered as seen.
-const SEEN: usize = 1024;
+/// Changes remembered. A column that is further behind starts again.
+const LOG_LIMIT: usize = 4096;
 
 /// Which parts of the score depend on the host and the demand, and how much they weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,36 +37,46 @@ pub(crate) struct View {
     pub(crate) cost: i64,
 }
 
-/// What a column is made for; without a demand it is an upper bound for all, short of
-/// `Formula::most_fit`.
+/// What a column is made for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     view: View,
-    demand: Option<(Amounts, CpuUnit)>,
+    demand: Amounts,
+    cpu_unit: CpuUnit,
 }
 
 #[derive(Debug)]
 pub(crate) struct Standings {
     columns: Cache<Key, Standing>,
+    bases: Cache<View, Base>,
     changes: Changes,
-    /// Hashes of demands, and how many changes there had been when each was last seen.
-    seen: Vec<(u64, u64)>,
+    /// How many changes there were when the trial in progress began.
+    trial: Option<u64>,
 }
 
-/// A column that is up to date for the request in progress.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prepared {
-    slot: Slot,
-    /// Made for the request's own demand.
-    pub(crate) exact: bool,
-}
-
+/// The sums for one demand, each exact or a bound from above.
 #[derive(Debug, Default)]
-struct Standing {
-    column: Vec<i32>,
+pub(crate) struct Standing {
+    values: Vec<i32>,
+    /// The hosts whose value is exact.
+    exact: Bits,
+    /// At least the highest value of each block.
+    highest: Vec<i32>,
+    /// What was added to the base to make bounds.
+    slack: i32,
     /// How many changes the column has followed.
     followed: u64,
     /// The prices' epoch that the column was made in.
+    epoch: u64,
+    /// The hosts that changed in the trial in progress, with the values that were exact before.
+    tried: Vec<(HostIx, Option<i32>)>,
+}
+
+/// The sums without a demand.
+#[derive(Debug, Default)]
+struct Base {
+    values: Vec<i32>,
+    followed: u64,
     epoch: u64,
 }
 
@@ -77,65 +86,187 @@ struct Changes {
     rows: VecDeque<HostIx>,
     /// Changes that are no longer remembered.
     forgotten: u64,
-    /// The number of each row's latest change.
-    latest: Vec<u64>,
 }
 
 impl Default for Standings {
     fn default() -> Self {
-        let columns = Cache::new(LIMIT);
-        Self { columns, changes: Changes::default(), seen: vec![(0, 0); SEEN] }
+        let (columns, bases) = (Cache::new(LIMIT), Cache::new(BASE_LIMIT));
+        Self { columns, bases, changes: Changes::default(), trial: None }
     }
 }
 
 impl Standings {
-    /// Finds or makes the column to judge hosts by, and brings it up to date.
+    /// Brings the column to judge hosts by up to date. A demand adds at most `slack` to any sum.
     pub(crate) fn prepare(
         &mut self,
         view: View,
         vm: &Vm,
-        asks: &[Ask],
+        slack: i32,
         room: &Room,
         prices: &Prices,
-    ) -> Prepared {
+    ) -> Slot {
         self.columns.tick();
-        let mut key = Key { view, demand: Some((vm.demand.clone(), vm.cpu_unit)) };
-        let exact = self.is_known(&key);
-        if !exact {
-            key.demand = None;
-        }
+        self.bases.tick();
+        let base = self.bases.slot(&view, Base::default);
+        let base = self.bases.get_mut(base);
+        base.follow(view, &self.changes, room, prices);
+        let key = Key { view, demand: vm.demand.clone(), cpu_unit: vm.cpu_unit };
         let slot = self.columns.slot(&key, Standing::default);
-        let asks = exact.then_some(asks);
-        self.columns
-            .get_mut(slot)
-            .follow(&self.changes, room, prices, |ix| view.sum(asks, room, prices, ix));
-        Prepared { slot, exact }
+        self.columns.get_mut(slot).follow(base, slack, &self.changes, self.trial);
+        slot
     }
 
-    /// Whether the demand was asked for lately; remembers that it is now.
-    fn is_known(&mut self, key: &Key) -> bool {
-        let now = self.changes.count();
-        if let Some(standing) = self.columns.find(key)
-            && self.changes.since(standing.followed).is_some()
-        {
-            return true;
-        }
-        let mut hasher = FxHasher::default();
-        key.hash(&mut hasher);
-        // Zero stands for an empty place.
-        let hash = hasher.finish() | 1;
-        let place = &mut self.seen[(hash >> 7) as usize % SEEN];
-        let (seen, at) = std::mem::replace(place, (hash, now));
-        seen == hash && self.changes.since(at).is_some()
+    /// Takes a column out for a search, which makes values exact; it must be put back.
+    pub(crate) fn take(&mut self, slot: Slot) -> Standing {
+        std::mem::take(self.columns.get_mut(slot))
     }
 
-    pub(crate) fn column(&self, prepared: Prepared) -> &[[i32; LANES]] {
-        self.columns.get(prepared.slot).column.as_chunks().0
+    pub(crate) fn put_back(&mut self, slot: Slot, standing: Standing) {
+        *self.columns.get_mut(slot) = standing;
     }
 
     /// A host changed, or what runs on it.
     pub(crate) fn note(&mut self, ix: HostIx) {
         self.changes.note(ix);
+    }
+
+    /// From here on, changes are tried: `end_trial` takes them back.
+    pub(crate) fn begin_trial(&mut self) {
+        self.trial = Some(self.changes.count());
+    }
+
+    /// Every host is again as it was when the trial began.
+    pub(crate) fn end_trial(&mut self, room: &Room, prices: &Prices) {
+        let Some(began) = self.trial.take() else { return };
+        let Self { columns, bases, changes, .. } = self;
+        bases.for_each(|view, base| base.take_back(*view, began, changes, room, prices));
+        columns.for_each(|key, column| column.take_back(bases.find(&key.view), began, changes));
+        changes.take_back(began);
+    }
+}
+
+impl Standing {
+    /// The values of a block of hosts.
+    pub(crate) fn block(&self, block: usize) -> &[i32; LANES] {
+        &self.values.as_chunks().0[block]
+    }
+
+    /// At least the highest value in a block.
+    pub(crate) fn highest(&self, block: usize) -> i32 {
+        self.highest[block]
+    }
+
+    /// Finds the highest value in a block again, after some have become less.
+    pub(crate) fn tighten(&mut self, block: usize) {
+        self.highest[block] = highest(self.block(block));
+    }
+
+    pub(crate) fn is_exact(&self, host: HostIx) -> bool {
+        self.exact.contains(host)
+    }
+
+    pub(crate) fn value(&self, host: HostIx) -> i32 {
+        self.values[host.row()]
+    }
+
+    /// Replaces a bound by the sum itself.
+    pub(crate) fn settle(&mut self, host: HostIx, sum: i32) {
+        debug_assert!(sum <= self.values[host.row()], "a bound was too low");
+        self.values[host.row()] = sum;
+        self.exact.insert(host);
+    }
+
+    fn follow(&mut self, base: &Base, slack: i32, changes: &Changes, trial: Option<u64>) {
+        let same = self.epoch == base.epoch
+            && self.values.len() == base.values.len()
+            && self.slack == slack;
+        match changes.since(self.followed) {
+            Some(rows) if same => rows.zip(self.followed..).for_each(|(host, number)| {
+                if trial.is_some_and(|began| number >= began) {
+                    let exact = self.is_exact(host).then(|| self.value(host));
+                    self.tried.push((host, exact));
+                }
+                self.put(host, None, base);
+            }),
+            _ => {
+                self.tried.clear();
+                self.values.clear();
+                self.values.extend(base.values.iter().map(|sum| sum + slack));
+                self.exact.clear();
+                let blocks: &[[i32; LANES]] = self.values.as_chunks().0;
+                self.highest.clear();
+                self.highest.extend(blocks.iter().map(highest));
+                (self.slack, self.epoch) = (slack, base.epoch);
+            }
+        }
+        self.followed = changes.count();
+    }
+
+    /// Sets a value: as it is known exactly, or a bound.
+    fn put(&mut self, host: HostIx, exact: Option<i32>, base: &Base) {
+        let value = exact.unwrap_or(base.values[host.row()] + self.slack);
+        self.values[host.row()] = value;
+        self.exact.put(host, exact.is_some());
+        let highest = &mut self.highest[host.row() / LANES];
+        *highest = value.max(*highest);
+    }
+
+    /// Forgets the changes after the first `began`; the base has done so.
+    fn take_back(&mut self, base: Option<&Base>, began: u64, changes: &Changes) {
+        if self.followed <= began {
+            return;
+        }
+        match (base, changes.since(began)) {
+            (Some(base), Some(rows)) if base.values.len() == self.values.len() => {
+                // A column that was made during the trial knows nothing of the time before.
+                if self.tried.len() as u64 != self.followed - began {
+                    self.tried.clear();
+                    rows.for_each(|host| self.put(host, None, base));
+                }
+                while let Some((host, exact)) = self.tried.pop() {
+                    self.put(host, exact, base);
+                }
+            }
+            _ => *self = Self::default(),
+        }
+        self.followed = began;
+    }
+}
+
+impl Base {
+    fn follow(&mut self, view: View, changes: &Changes, room: &Room, prices: &Prices) {
+        let sum = |host| view.sum(None, room, prices, host);
+        let same = self.epoch == prices.epoch() && self.values.len() == room.rows();
+        match changes.since(self.followed) {
+            Some(rows) if same => rows.for_each(|host| self.values[host.row()] = sum(host)),
+            _ => {
+                self.values.clear();
+                self.values.extend((0..room.rows()).map(|row| sum(HostIx::new(row))));
+                self.epoch = prices.epoch();
+            }
+        }
+        self.followed = changes.count();
+    }
+
+    /// Forgets the changes after the first `began`. The hosts are as they were then.
+    fn take_back(
+        &mut self,
+        view: View,
+        began: u64,
+        changes: &Changes,
+        room: &Room,
+        prices: &Prices,
+    ) {
+        if self.followed <= began {
+            return;
+        }
+        match changes.since(began) {
+            Some(rows) => {
+                rows.for_each(|host| self.values[host.row()] = view.sum(None, room, prices, host))
+            }
+            None => *self = Self::default(),
+        }
+        self.followed = began;
     }
 }
 
@@ -162,27 +293,8 @@ impl View {
     }
 }
 
-impl Standing {
-    fn follow(
-        &mut self,
-        changes: &Changes,
-        room: &Room,
-        prices: &Prices,
-        compute: impl Fn(HostIx) -> i32,
-    ) {
-        let fresh = self.epoch == prices.epoch() && self.column.len() == room.rows();
-        match changes.since(self.followed) {
-            Some(rows) if fresh => {
-                rows.for_each(|ix| self.column[ix.row()] = compute(ix));
-            }
-            _ => {
-                self.column.clear();
-                self.column.extend((0..room.rows()).map(|row| compute(HostIx::new(row))));
-                self.epoch = prices.epoch();
-            }
-        }
-        self.followed = changes.count();
-    }
+fn highest(lanes: &[i32; LANES]) -> i32 {
+    lanes.iter().fold(i32::MIN, |highest, &value| highest.max(value))
 }
 
 impl Changes {
@@ -191,10 +303,6 @@ impl Changes {
             self.rows.pop_front();
             self.forgotten += 1;
         }
-        if self.latest.len() <= ix.row() {
-            self.latest.resize(ix.row() + 1, 0);
-        }
-        self.latest[ix.row()] = self.count();
         self.rows.push_back(ix);
     }
 
@@ -202,11 +310,20 @@ impl Changes {
         self.forgotten + self.rows.len() as u64
     }
 
-    /// The rows that changed after the first `followed` changes, each once, if all are remembered.
+    /// The rows that changed after the first `followed` changes, if all are remembered.
     fn since(&self, followed: u64) -> Option<impl Iterator<Item = HostIx> + '_> {
         let skip = followed.checked_sub(self.forgotten)?;
-        let rows = self.rows.range(skip as usize..).zip(followed..);
-        let last = rows.filter(|&(ix, number)| self.latest[ix.row()] == number);
-        Some(last.map(|(ix, _)| *ix))
+        Some(self.rows.range(skip as usize..).copied())
+    }
+
+    /// Forgets the changes after the first `began`.
+    fn take_back(&mut self, began: u64) {
+        match began.checked_sub(self.forgotten) {
+            Some(kept) => self.rows.truncate(kept as usize),
+            None => {
+                self.rows.clear();
+                self.forgotten = began;
+            }
+        }
     }
 }

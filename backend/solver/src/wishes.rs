@@ -1,252 +1,167 @@
-//! Locality, and how much a request's own wishes can add to each host's score at most.
+//! How much a request's own wishes can add to each host's score at most.
 //!
-//! Locality is the mean of the parts that the VM asks for; 1000 when it asks for none:
-//!
-//! - data: by weight, how near the host is to each piece. A piece on a host counts 1000 there,
-//!   700 in its rack, 400 in its zone, 200 in its region; one in a rack, zone or region counts
-//!   1000 inside; one in a datastore counts 1000 where the datastore is reached; else 0.
-//! - preferred hosts: 1000 on one of them, else 0.
-//! - `colocate_with`: mean nearness, as for data, to the hosts of the named VMs that are placed;
-//!   not asked when none of them is.
-//! - `user_region`: 1000 at no latency, falling evenly to 0 at 100 ms; 0 when not known.
+//! Wishes come as sets of hosts, each with what it adds for its members. Nothing is worked out
+//! for a host or a block of hosts before the search for the best asks for it.
 
-use crate::bits::LANES;
+use crate::bits::{Bits, LANES};
 use crate::cache::Slot;
-use crate::domains::LevelIx;
+use crate::locality::{Locality, NEARNESS, Site};
 use crate::problem::Problem;
 use crate::request::Request;
 use crate::score::Formula;
-use cluster::{AffinityKind, DataSite, HostIx, Index, Level, Name, Term, Vm, VmKey};
-use smallvec::SmallVec;
+use cluster::{AffinityKind, HostIx, Index, Term};
 
-/// How near two hosts are that share a domain, nearest first.
-const NEARNESS: [(LevelIx, i64); 4] =
-    [(LevelIx::HOST, 1000), (LevelIx::RACK, 700), (LevelIx::ZONE, 400), (LevelIx::REGION, 200)];
-
-/// What a VM says about where it would like to be, looked up.
-#[derive(Debug)]
-pub(crate) struct Locality {
-    /// How many parts are asked for.
-    parts: i64,
-    data: SmallVec<[(Site, i64); 2]>,
-    data_weight: i64,
-    prefers: bool,
-    preferred: SmallVec<[HostIx; 4]>,
-    neighbours: SmallVec<[HostIx; 2]>,
-    region: Option<Slot>,
+/// The most that affinity and locality can add to each host's standing. Kept between requests
+/// for its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    /// For every host.
+    pub(crate) base: i64,
+    /// Sets of hosts with what each adds; the first `used` are this request's.
+    terms: Vec<(Bits, i32)>,
+    used: usize,
+    region: Option<Region>,
 }
 
+/// Nearness to users.
 #[derive(Clone, Copy, Debug)]
-enum Site {
-    /// Named, but not there: near to nobody.
-    Unknown,
-    Host(HostIx),
-    Domain(LevelIx, u32),
-    Datastore(Slot),
+struct Region {
+    closeness: Slot,
+    weight: i64,
+    parts: i64,
 }
 
-impl Locality {
-    pub(crate) fn compile(problem: &mut Problem, vm: &Vm) -> Self {
-        let data: SmallVec<[(Site, i64); 2]> = vm
-            .data
-            .iter()
-            .map(|piece| (site(problem, &piece.site), i64::from(piece.weight)))
-            .collect();
-        let data_weight = data.iter().map(|(_, weight)| weight).sum();
-        let preferred: SmallVec<[HostIx; 4]> =
-            vm.preferred_hosts.iter().filter_map(|name| problem.hosts.find(name)).collect();
-        let placed = |id: &Name| {
-            let key = VmKey { tenant: vm.key.tenant.clone(), id: id.clone() };
-            problem.groups.host_of(&key)
-        };
-        let neighbours: SmallVec<[HostIx; 2]> =
-            vm.hints.colocate_with.iter().filter_map(placed).collect();
-        let region = vm.hints.user_region.as_ref();
-        let region = region.map(|region| problem.predicates.region(region, &problem.hosts));
-        let prefers = !vm.preferred_hosts.is_empty();
-        let asked = [data_weight > 0, prefers, !neighbours.is_empty(), region.is_some()];
-        Self {
-            parts: asked.into_iter().filter(|&asked| asked).count() as i64,
-            data,
-            data_weight,
-            prefers,
-            preferred,
-            neighbours,
-            region,
+impl Wishes {
+    /// Starts over with what this request wishes.
+    pub(crate) fn collect(&mut self, problem: &Problem, request: &Request, formula: &Formula) {
+        let (affinity, locality) = (formula.weight(Term::Affinity), formula.weight(Term::Locality));
+        (self.base, self.used, self.region) = (0, 0, None);
+        if affinity > 0 && request.wished > 0 {
+            self.add_rules(problem, request, affinity);
+        } else {
+            self.base += affinity * 1000;
+        }
+        if locality > 0 && request.locality.parts > 0 {
+            self.add_locality(problem, &request.locality, locality);
+        } else {
+            self.base += locality * 1000;
         }
     }
 
-    /// The locality term of a host, 0 to 1000.
-    pub(crate) fn value(&self, problem: &Problem, host: HostIx) -> i64 {
-        if self.parts == 0 {
-            return 1000;
-        }
-        let mut sum = 0;
-        if self.data_weight > 0 {
-            let weighed = |(site, weight): &(Site, i64)| weight * site.nearness(problem, host);
-            sum += self.data.iter().map(weighed).sum::<i64>() / self.data_weight;
-        }
-        if self.prefers && self.preferred.contains(&host) {
-            sum += 1000;
-        }
-        if !self.neighbours.is_empty() {
-            let near = self.neighbours.iter().map(|&other| nearness(problem, host, other));
-            sum += near.sum::<i64>() / self.neighbours.len() as i64;
+    /// The most that any of these hosts of a block gets beyond the base.
+    pub(crate) fn most(&self, problem: &Problem, block: usize, lanes: u64) -> i32 {
+        let mut most = 0;
+        for (hosts, more) in &self.terms[..self.used] {
+            let word = hosts.word(block);
+            let gets_it = if *more > 0 { lanes & word != 0 } else { lanes & !word == 0 };
+            most += if gets_it { *more } else { 0 };
         }
         if let Some(region) = self.region {
-            let column = problem.predicates.closeness(region);
-            sum += column.get(host.row()).copied().map_or(0, i64::from);
+            let column = problem.predicates.closeness(region.closeness);
+            let first = column.len().min(block * LANES);
+            let last = column.len().min(first + LANES);
+            let closest = column[first..last].iter().fold(0, |most, &value| value.max(most));
+            most += region.adds(closest);
         }
-        sum / self.parts
+        most
     }
 
-    /// Adds to each host's row at least `weight` times what it counts.
-    fn bound(&self, problem: &Problem, weight: i64, column: &mut [i32]) {
-        let part = |value: i64, share: i64, of: i64| most(weight * value * share, self.parts * of);
-        for &(site, share) in &self.data {
+    /// The most that a host gets beyond the base.
+    pub(crate) fn at(&self, problem: &Problem, host: HostIx) -> i32 {
+        let held = self.terms[..self.used].iter().filter(|(hosts, _)| hosts.contains(host));
+        let mut most = held.map(|(_, more)| more).sum();
+        if let Some(region) = self.region {
+            let column = problem.predicates.closeness(region.closeness);
+            most += region.adds(column.get(host.row()).copied().unwrap_or(0));
+        }
+        most
+    }
+
+    fn add_rules(&mut self, problem: &Problem, request: &Request, affinity: i64) {
+        let part = |weight: u16| most(affinity * 1000 * i64::from(weight), request.wished);
+        for rule in &request.rules {
+            let Some(weight) = rule.weight else { continue };
+            let part = part(weight);
+            let near = match rule.kind {
+                AffinityKind::Together => part,
+                AffinityKind::Apart => -part,
+            };
+            if rule.open || rule.kind == AffinityKind::Apart {
+                self.base += i64::from(part);
+            }
+            let hosts = self.term(near);
+            rule.for_each_domain(problem, |domain| {
+                problem.domains.add_to(hosts, rule.level, domain);
+            });
+        }
+        for spread in &request.spreads {
+            let Some(weight) = spread.weight else { continue };
+            let part = part(weight);
+            self.base += i64::from(part);
+            let hosts = self.term(-part);
+            spread.for_each_blocked(problem, |domain| {
+                problem.domains.add_to(hosts, spread.level, domain);
+            });
+        }
+    }
+
+    fn add_locality(&mut self, problem: &Problem, locality: &Locality, weight: i64) {
+        let parts = locality.parts;
+        let part = |value: i64, share: i64, of: i64| most(weight * value * share, parts * of);
+        for &(site, share) in &locality.data {
+            let inside = part(1000, share, locality.data_weight);
             match site {
                 Site::Unknown => {}
-                Site::Host(host) => {
-                    bound_nearness(problem, host, column, |value| {
-                        part(value, share, self.data_weight)
-                    });
-                }
+                Site::Host(host) => self.add_nearness(problem, host, |nearness| {
+                    part(nearness, share, locality.data_weight)
+                }),
                 Site::Domain(level, domain) => {
-                    let more = part(1000, share, self.data_weight);
-                    problem.domains.for_each_host(level, domain, |host| column[host.row()] += more);
+                    problem.domains.add_to(self.term(inside), level, domain);
                 }
                 Site::Datastore(slot) => {
-                    let more = part(1000, share, self.data_weight);
-                    let hosts = problem.predicates.datastore_hosts(slot);
-                    hosts.iter().for_each(|host| column[host.row()] += more);
+                    self.term(inside).union(problem.predicates.datastore_hosts(slot));
                 }
             }
         }
-        for (row, host) in self.preferred.iter().enumerate() {
-            if !self.preferred[..row].contains(host) {
-                column[host.row()] += part(1000, 1, 1);
-            }
+        if !locality.preferred.is_empty() {
+            let hosts = self.term(part(1000, 1, 1));
+            locality.preferred.iter().for_each(|&host| hosts.insert(host));
         }
-        for &other in &self.neighbours {
-            let all = self.neighbours.len() as i64;
-            bound_nearness(problem, other, column, |value| part(value, 1, all));
+        for &other in &locality.neighbours {
+            let all = locality.neighbours.len() as i64;
+            self.add_nearness(problem, other, |nearness| part(nearness, 1, all));
         }
-        if let Some(region) = self.region {
-            let closeness = problem.predicates.closeness(region);
-            for (bound, &value) in column.iter_mut().zip(closeness) {
-                *bound += most(weight * i64::from(value), self.parts);
-            }
+        self.region = locality.region.map(|closeness| Region { closeness, weight, parts });
+    }
+
+    /// One set for each level of nearness to `host`, without the hosts that are nearer.
+    fn add_nearness(&mut self, problem: &Problem, host: HostIx, adds: impl Fn(i64) -> i32) {
+        let first = self.used;
+        for (level, nearness) in NEARNESS {
+            let Some(domain) = problem.domains.of(level, host) else { continue };
+            problem.domains.add_to(self.term(adds(nearness)), level, domain);
+            let (nearer, last) = self.terms[first..self.used].split_at_mut(self.used - first - 1);
+            nearer.iter().for_each(|(nearer, _)| last[0].0.subtract(nearer));
         }
+    }
+
+    /// A new set, empty as yet.
+    fn term(&mut self, more: i32) -> &mut Bits {
+        if self.terms.len() == self.used {
+            self.terms.push(Default::default());
+        }
+        let (hosts, adds) = &mut self.terms[self.used];
+        hosts.clear();
+        *adds = more;
+        self.used += 1;
+        hosts
     }
 }
 
-impl Site {
-    fn nearness(self, problem: &Problem, host: HostIx) -> i64 {
-        let inside = match self {
-            Site::Unknown => false,
-            Site::Host(other) => return nearness(problem, host, other),
-            Site::Domain(level, domain) => problem.domains.of(level, host) == Some(domain),
-            Site::Datastore(slot) => problem.predicates.datastore_hosts(slot).contains(host),
-        };
-        if inside { 1000 } else { 0 }
+impl Region {
+    fn adds(self, closeness: u16) -> i32 {
+        most(self.weight * i64::from(closeness), self.parts)
     }
-}
-
-fn site(problem: &mut Problem, site: &DataSite) -> Site {
-    let (level, name) = match site {
-        DataSite::Host(name) => {
-            return problem.hosts.find(name).map_or(Site::Unknown, Site::Host);
-        }
-        DataSite::Datastore(name) => {
-            return Site::Datastore(problem.predicates.datastore(name, &problem.hosts));
-        }
-        DataSite::Rack(name) => (&Level::Rack, name),
-        DataSite::Zone(name) => (&Level::Zone, name),
-        DataSite::Region(name) => (&Level::Region, name),
-    };
-    let level = problem.level(level);
-    problem.domains.find(level, name).map_or(Site::Unknown, |domain| Site::Domain(level, domain))
-}
-
-fn nearness(problem: &Problem, host: HostIx, other: HostIx) -> i64 {
-    let shared = NEARNESS.iter().find(|(level, _)| {
-        let domain = problem.domains.of(*level, host);
-        domain.is_some() && domain == problem.domains.of(*level, other)
-    });
-    shared.map_or(0, |(_, nearness)| *nearness)
-}
-
-/// Adds what nearness to `host` counts, to every host that shares a domain with it. A host that
-/// shares several gets the sum, which is more than its due but cheap to find.
-fn bound_nearness(
-    problem: &Problem,
-    host: HostIx,
-    column: &mut [i32],
-    counts: impl Fn(i64) -> i32,
-) {
-    for (level, nearness) in NEARNESS {
-        if let Some(domain) = problem.domains.of(level, host) {
-            let more = counts(nearness);
-            problem.domains.for_each_host(level, domain, |near| column[near.row()] += more);
-        }
-    }
-}
-
-/// The most that affinity and locality can add to a host's standing: the returned amount for
-/// every host, and more or less by row in `column`, which is empty when all rows are alike.
-pub(crate) fn bound(
-    problem: &Problem,
-    request: &Request,
-    formula: &Formula,
-    column: &mut Vec<i32>,
-) -> i64 {
-    column.clear();
-    let (affinity, locality) = (formula.weight(Term::Affinity), formula.weight(Term::Locality));
-    let mut base = 0;
-    let wished = affinity > 0 && request.wished > 0;
-    let located = locality > 0 && request.locality.parts > 0;
-    if wished || located {
-        column.resize(problem.room.rows().next_multiple_of(LANES), 0);
-    }
-    if wished {
-        base += bound_rules(problem, request, affinity, column);
-    } else {
-        base += affinity * 1000;
-    }
-    if located {
-        request.locality.bound(problem, locality, column);
-    } else {
-        base += locality * 1000;
-    }
-    base
-}
-
-fn bound_rules(problem: &Problem, request: &Request, affinity: i64, column: &mut [i32]) -> i64 {
-    let part = |weight: u16| most(affinity * 1000 * i64::from(weight), request.wished);
-    let mut base = 0;
-    for rule in &request.rules {
-        let Some(weight) = rule.weight else { continue };
-        let part = part(weight);
-        let change = match rule.kind {
-            AffinityKind::Together => part,
-            AffinityKind::Apart => -part,
-        };
-        if rule.open || rule.kind == AffinityKind::Apart {
-            base += i64::from(part);
-        }
-        rule.for_each_domain(problem, |domain| {
-            problem.domains.for_each_host(rule.level, domain, |host| column[host.row()] += change);
-        });
-    }
-    for spread in &request.spreads {
-        let Some(weight) = spread.weight else { continue };
-        let part = part(weight);
-        base += i64::from(part);
-        spread.for_each_blocked(problem, |domain| {
-            problem.domains.for_each_host(spread.level, domain, |host| column[host.row()] -= part);
-        });
-    }
-    base
 }
 
 /// Rounded up, so that a sum of parts is never less than the whole.

@@ -25,7 +25,11 @@ pub(crate) struct Masks {
 }
 
 /// Leaves in `masks.left` the hosts that may take the VM; the others are counted by reason.
-pub(crate) fn filter(problem: &Problem, request: &mut Request, masks: &mut Masks) -> Rejections {
+pub(crate) fn filter(
+    problem: &mut Problem,
+    request: &mut Request,
+    masks: &mut Masks,
+) -> Rejections {
     let mut rejections = Rejections::default();
     masks.left.reset_to(problem.hosts.present());
     eligibility::narrow(problem, request, &mut masks.left, &mut masks.union, &mut rejections);
@@ -36,13 +40,13 @@ pub(crate) fn filter(problem: &Problem, request: &mut Request, masks: &mut Masks
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
-    capacity::narrow(problem, &request.asks, &mut masks.left, &mut rejections);
+    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
     rejections
 }
 
 /// The same for one host: the first rule that keeps the VM away, if any.
 pub(crate) fn check(
-    problem: &Problem,
+    problem: &mut Problem,
     request: &mut Request,
     masks: &mut Masks,
     host: HostIx,
@@ -60,7 +64,7 @@ pub(crate) fn check(
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
-    capacity::narrow(problem, &request.asks, &mut masks.left, &mut rejections);
+    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
     rejections.0.first().map_or(Ok(()), |&(reason, _)| Err(reason))
 }
 
