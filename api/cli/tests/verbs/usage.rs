@@ -1,7 +1,8 @@
 //! Arguments, exit codes, completion and a service that is not there.
 
 use crate::service::{Service, run};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 
 #[test]
@@ -31,7 +32,7 @@ fn wrong_arguments_end_with_2_and_say_what_is_wrong() {
         (&["decision", "show", "x9"], "look like d42"),
         (&["decision", "replay", "d1"], "--data-dir"),
         (&["events"], "--since"),
-        (&["verify"], "--snapshot"),
+        (&["verify"], "<FILE>"),
         (&["verify", "--snapshot", "s"], "--plan"),
         (&["backup", "--to", "x"], "--data-dir"),
         (&["restore", "--data-dir", "x"], "--from"),
@@ -81,4 +82,39 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let mut said = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut said).expect("UTF-8");
     assert_eq!((child.wait().expect("ended").code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_request_without_an_answer_is_sent_again_under_the_same_key() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let response = |status: u16, body: &str| {
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+    };
+    let busy = r#"{"type":"x","title":"x","status":503,"code":"overloaded","detail":"","hint":""}"#;
+    let answers = [String::new(), response(503, busy), response(200, "{\"a\":1}")];
+    let server = std::thread::spawn(move || {
+        answers.map(|answer| {
+            let (mut stream, _) = listener.accept().expect("a caller");
+            let key = key_of(&stream);
+            stream.write_all(answer.as_bytes()).expect("a caller who listens");
+            key
+        })
+    });
+    let ran = run(&["host", "cordon", "h1", "--server", &url, "-o", "json"]).ends(0);
+    assert_eq!(ran.out, "{\"a\":1}\n");
+    let [first, second, third] = server.join().expect("three callers");
+    assert!(first.starts_with("idempotency-key: cli-"), "{first}");
+    assert_eq!((&first, &first), (&second, &third));
+}
+
+/// Reads a request without a body and returns the line with its key.
+fn key_of(stream: &TcpStream) -> String {
+    let lines = BufReader::new(stream).lines().map(|line| line.expect("UTF-8"));
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let key = head.iter().find(|line| line.starts_with("idempotency-key"));
+    key.unwrap_or_else(|| panic!("no key in {head:?}")).clone()
 }
