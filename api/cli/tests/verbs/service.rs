@@ -77,9 +77,13 @@ pub(crate) struct Service {
 impl Service {
     /// Starts a service on this directory and waits until it answers.
     pub(crate) fn start(data_dir: &Path) -> Service {
+        Service::start_with(data_dir, &[])
+    }
+
+    pub(crate) fn start_with(data_dir: &Path, more: &[&str]) -> Service {
         let mut command = novaplace();
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
-        command.args(["--dimension", "gpu_slots", "--data-dir"]).arg(data_dir);
+        command.args(["--dimension", "gpu_slots", "--data-dir"]).arg(data_dir).args(more);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("started");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let address = loop {
