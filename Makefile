@@ -10,21 +10,26 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build-deps ## serve a demo fleet on http://127.0.0.1:8080
-	$(NOVAPLACE) serve --demo --listen 127.0.0.1:8080
+	$(NOVAPLACE) serve --demo --listen 127.0.0.1:8080 --data-dir target/demo
 
 test: test-deps ## every test
 	$(CARGO) test --workspace --locked
+	$(CARGO) test --locked -p chaos --features planted-bugs --test planted -- --nocapture
 
 lint: build-deps ## formatting and lints, as CI runs them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-bench: build-deps ## placing at 10,000 hosts and 100,000 VMs, then the hot path in pieces
-	$(NOVAPLACE) bench scale --hosts 10000 --vms 100000 --seconds 10 --json
+bench: build-deps ## figures of this machine: scale, HTTP, recovery, the hot path in pieces
+	$(NOVAPLACE) bench scale --hosts 10000 --vms 100000 --seconds 10
+	$(NOVAPLACE) bench scale --hosts 100000 --vms 1000000 --seconds 15
+	$(NOVAPLACE) bench http --hosts 10000 --vms 100000 --rps 2000 --seconds 10
+	rm -rf target/bench-recovery
+	$(NOVAPLACE) bench recovery --data-dir target/bench-recovery
 	$(CARGO) bench --locked -p benches
 
-soak: build-deps ## faults in the simulator until stopped; SOAK="--seed 7" passes options on
-	$(NOVAPLACE) chaos run $(SOAK)
+soak: build-deps ## two million fault cycles in the simulator; SOAK="--seed 7" passes options on
+	$(NOVAPLACE) chaos run --profile soak $(SOAK)
 
 build-deps:
 	@tests/deps.sh build

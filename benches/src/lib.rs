@@ -3,6 +3,7 @@
 //! Each one returns a report that prints as one line of JSON. The micro benches of the hot path
 //! are criterion's, under `benches/`.
 
+pub mod http;
 pub mod machine;
 pub mod no_log;
 pub mod recovery;

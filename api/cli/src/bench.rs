@@ -1,5 +1,6 @@
 //! `novaplace bench`: figures for this machine, the last line as JSON where asked.
 
+use benches::http::{self, HttpSpec};
 use benches::recovery::{self, RecoverySpec};
 use benches::scale::{self, ScaleSpec};
 use clap::{Args, Subcommand};
@@ -10,6 +11,8 @@ use std::process::ExitCode;
 pub(crate) enum Bench {
     /// Decisions per second and memory on a large, nearly full fleet
     Scale(Scale),
+    /// The whole service under open-loop load, every answer durable
+    Http(Http),
     /// Time from a dead process to a verified state, with a long tail of commands to replay
     Recovery(Recovery),
 }
@@ -25,6 +28,28 @@ pub(crate) struct Scale {
     seconds: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Print one line of JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Http {
+    #[arg(long, default_value_t = 10_000)]
+    hosts: usize,
+    #[arg(long, default_value_t = 100_000)]
+    vms: usize,
+    /// Requests a second, sent on a timetable whatever the answers do
+    #[arg(long, default_value_t = 2_000)]
+    rps: u32,
+    /// How long to measure, after the fleet is loaded
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// An empty directory on the disk to measure; a temporary one if left out
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
     /// Print one line of JSON and nothing else
     #[arg(long)]
     json: bool,
@@ -55,6 +80,7 @@ impl Bench {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Bench::Scale(scale) => scale.run(),
+            Bench::Http(http) => http.run(),
             Bench::Recovery(recovery) => recovery.run(),
         }
     }
@@ -86,6 +112,33 @@ impl Scale {
             );
             println!("batches of {}: {:.0} decisions/s", report.batch_size, report.batch_per_s);
             println!("resident memory: {} MiB", report.rss_mib);
+        }
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Http {
+    #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let Http { hosts, vms, rps, seconds, seed, data_dir, json } = self;
+        let scratch = tempfile::tempdir()?;
+        let data_dir = data_dir.unwrap_or_else(|| scratch.path().to_owned());
+        let program = std::env::current_exe()?;
+        let spec = HttpSpec { hosts, vms, rps, seconds, seed, program, data_dir };
+        let report = http::run(&spec).map_err(anyhow::Error::from_boxed)?;
+        if !json {
+            println!(
+                "{:.0} of {rps} requests/s: p50 {:.2} ms, p99 {:.2} ms, commit p50 {:.2} ms; \
+                 {} placed, {} without room, {} failed",
+                report.achieved_rps,
+                report.http_p50_ms,
+                report.http_p99_ms,
+                report.commit_p50_ms,
+                report.placed,
+                report.no_room,
+                report.failed,
+            );
         }
         println!("{}", serde_json::to_string(&report)?);
         Ok(ExitCode::SUCCESS)

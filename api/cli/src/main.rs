@@ -4,6 +4,7 @@ mod backup;
 mod bench;
 mod bulk;
 mod capacity;
+mod chaos;
 mod client;
 mod completion;
 mod config;
@@ -77,6 +78,9 @@ enum Verb {
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Break a simulated service on purpose
+    #[command(subcommand)]
+    Chaos(chaos::Chaos),
     /// Print a script that completes verbs and flags in a shell
     Completion(completion::Completion),
 }
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
         Verb::Config(config) => config.run(),
+        Verb::Chaos(chaos) => chaos.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Completion(completion) => completion.run(),
     };

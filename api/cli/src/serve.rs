@@ -8,14 +8,18 @@ pub(crate) use settings::{Settings, schema};
 use anyhow::Context;
 use cluster::{Dimensions, Name};
 use engine::{Call, Clock, Engine, Options, Refusal, Request};
-use server::{AcceptLimits, Service, check_listen, router};
+use server::{AcceptLimits, App, Service, check_listen, router};
+use std::io::IsTerminal;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use store::EmbeddedLog;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// What a supervisor is told when the log failed: start again, and recover from it.
 const LOG_FAILED: u8 = 70;
@@ -24,14 +28,8 @@ pub(crate) fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let settings = settings.complete()?;
     start_logging(&settings);
     check_listen(settings.listen, settings.insecure_public)?;
-    let started = Instant::now();
-    let engine = open(&settings)?;
-    let (revision, hosts, vms) =
-        engine.read(|state| (state.revision(), state.host_count(), state.vm_count()));
-    let seconds = started.elapsed().as_secs_f64();
-    tracing::info!(%revision, hosts, vms, seconds, "recovered");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(settings, engine))
+    runtime.block_on(serve(settings))
 }
 
 /// Opens the log, recovers the state and brings the declared dimensions in.
@@ -67,25 +65,39 @@ fn declare(engine: &mut Engine<EmbeddedLog>, names: &[String]) -> anyhow::Result
     Ok(())
 }
 
-async fn serve(
-    settings: settings::Complete,
-    engine: Engine<EmbeddedLog>,
-) -> anyhow::Result<ExitCode> {
+/// Listens at once, so that `/health` and `/ready` answer while the state is being recovered.
+async fn serve(settings: settings::Complete) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
     let address = listener.local_addr()?;
-    let clock: Clock = Arc::new(now_ms);
-    let (service, writer) = Service::start(engine, settings.queue, clock)?;
-    if settings.demo {
-        let handle = service.writer().clone();
-        tokio::task::spawn_blocking(move || demo::load(&handle)).await??;
+    tracing::info!(%address, "listening");
+    let mut told = pin!(told_to_stop());
+    let app = App::starting();
+    let limits = AcceptLimits { connections: settings.connections, ..AcceptLimits::default() };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stopped = async {
+        // Dropping the sender stops as well.
+        let _ = stopped.await;
+    };
+    let serving = tokio::spawn(server::serve(listener, app.clone(), limits, stopped));
+    let demo = settings.demo;
+    let starting = tokio::task::spawn_blocking(move || start(&settings));
+    let (service, writer) = tokio::select! {
+        started = starting => started??,
+        // Nothing has been promised yet, and the log survives being dropped at any moment.
+        () = &mut told => std::process::exit(0),
+    };
+    app.open(router(service.clone()));
+    if demo {
         demo::say_what_to_try(address);
     }
-    tracing::info!(%address, "listening");
-    let limits = AcceptLimits { connections: settings.connections, ..AcceptLimits::default() };
-    let stop = until_told_or_dead(service.clone());
-    let ended = server::serve(listener, router(service.clone()), limits, stop).await;
+    tokio::select! {
+        () = told => {}
+        () = service.failed() => {}
+    }
+    drop(stop);
+    let ended = serving.await?;
     if ended.cut_off > 0 {
         tracing::warn!(connections = ended.cut_off, "cut off at the end of the grace period");
     }
@@ -105,30 +117,45 @@ async fn serve(
     }
 }
 
-/// Done when a signal asks for it, or when the log has failed and nothing can be answered.
-async fn until_told_or_dead(service: Service) {
-    let told = async {
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(mut terminate), Ok(mut interrupt)) => {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
+type Started = (Service, JoinHandle<Engine<EmbeddedLog>>);
+
+/// Recovers the state and starts the writer on it.
+fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
+    let started = Instant::now();
+    let engine = open(settings)?;
+    let (revision, hosts, vms) =
+        engine.read(|state| (state.revision(), state.host_count(), state.vm_count()));
+    let seconds = started.elapsed().as_secs_f64();
+    tracing::info!(%revision, hosts, vms, seconds, "recovered");
+    let clock: Clock = Arc::new(now_ms);
+    let (service, writer) = Service::start(engine, settings.queue, clock)?;
+    if settings.demo {
+        demo::load(service.writer())?;
+    }
+    Ok((service, writer))
+}
+
+/// Done when a signal asks the service to stop.
+async fn told_to_stop() {
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
             }
-            // Without signals the process can only be killed, which the log survives.
-            _ => std::future::pending().await,
         }
-    };
-    tokio::select! {
-        () = told => {}
-        () = service.failed() => {}
+        // Without signals the process can only be killed, which the log survives.
+        _ => std::future::pending().await,
     }
 }
 
 fn start_logging(settings: &settings::Complete) {
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.log_level)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match settings.log_format {
         settings::LogFormat::Text => logs.init(),
         settings::LogFormat::Json => logs.json().init(),

@@ -4,7 +4,8 @@
 //! Knows nothing of routes; what a connection does with its requests is the router's.
 
 use crate::gate::{Gate, Pass};
-use axum::Router;
+use crate::opening::App;
+use crate::unread::Unread;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -25,6 +26,8 @@ pub struct AcceptLimits {
     pub header_timeout: Duration,
     pub headers: usize,
     pub header_bytes: usize,
+    /// How long an answer may wait for its caller to take any of it.
+    pub unread_timeout: Duration,
     pub connections: usize,
     pub connections_per_address: usize,
     /// How long requests in flight may take to finish when the service stops.
@@ -37,6 +40,7 @@ impl Default for AcceptLimits {
             header_timeout: Duration::from_secs(5),
             headers: 64,
             header_bytes: 16 * 1024,
+            unread_timeout: Duration::from_secs(10),
             connections: 2_048,
             connections_per_address: 64,
             grace: Duration::from_secs(10),
@@ -54,10 +58,11 @@ pub struct Ended {
 /// Serves until `stop` is done, then accepts nothing more, finishes what is in flight and returns.
 pub async fn serve(
     listener: TcpListener,
-    app: Router,
+    app: impl Into<App>,
     limits: AcceptLimits,
     stop: impl Future<Output = ()>,
 ) -> Ended {
+    let app = app.into();
     let gate = Gate::new(limits.connections, limits.connections_per_address);
     let mut builder = http1::Builder::new();
     builder
@@ -86,7 +91,10 @@ pub async fn serve(
         };
         match gate.enter(peer.ip()) {
             Some(pass) => {
+                // Answers are small and latency counts; failing to say so costs only latency.
+                let _ = stream.set_nodelay(true);
                 let (builder, app, stopped) = (Arc::clone(&builder), app.clone(), stopped.clone());
+                let stream = Unread::new(stream, limits.unread_timeout);
                 connections.spawn(converse(stream, pass, builder, app, stopped));
             }
             None => turn_away(&stream),
@@ -106,14 +114,12 @@ pub async fn serve(
 
 /// One connection, to its end or to the end of its last request when the service stops.
 async fn converse(
-    stream: TcpStream,
+    stream: Unread<TcpStream>,
     pass: Pass,
     builder: Arc<http1::Builder>,
-    app: Router,
+    app: App,
     mut stopped: watch::Receiver<bool>,
 ) {
-    // Answers are small and latency counts; failing to say so costs only latency.
-    let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(app);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {

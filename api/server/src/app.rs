@@ -2,14 +2,16 @@
 
 use crate::envelope::envelope;
 use crate::failure::Failure;
+use crate::metrics::measure;
 use crate::routes;
 use crate::service::Service;
 use axum::Router;
 use axum::extract::OriginalUri;
 use axum::http::Method;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use cluster::Dimensions;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use utoipa::openapi::{
     ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Response, ResponseBuilder,
 };
@@ -31,6 +33,7 @@ pub fn router(service: Service) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn(envelope))
+        .layer(from_fn_with_state(Arc::clone(&service.metrics), measure))
         .with_state(service)
 }
 

@@ -19,11 +19,15 @@ mod events;
 mod failure;
 mod gate;
 mod listen;
+mod metrics;
+mod opening;
 mod routes;
 mod service;
+mod unread;
 
 pub use accept::{AcceptLimits, Ended, serve};
 pub use app::{openapi, router};
 pub use gate::{Gate, Pass};
 pub use listen::{ListenError, check_listen};
+pub use opening::App;
 pub use service::Service;

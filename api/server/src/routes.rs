@@ -10,6 +10,8 @@ mod placements;
 mod reservations;
 mod vms;
 
+pub(crate) use health::HealthView;
+
 use crate::failure::Failure;
 use crate::service::Service;
 use axum::Json;

@@ -4,9 +4,10 @@ use crate::ask::Ask;
 use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
+use crate::metrics::Metrics;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
-    Call, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
+    Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
 };
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -21,8 +22,24 @@ pub struct Service {
     /// The newest revision that the log has. Closed when the writer has ended.
     durable: watch::Receiver<Revision>,
     pub(crate) events: Arc<Events>,
+    pub(crate) metrics: Arc<Metrics>,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
+}
+
+/// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
+/// when the connection closes or the deadline passes.
+struct Waiting(oneshot::Sender<Result<Reply, Refusal>>);
+
+impl Caller for Waiting {
+    fn answer(self: Box<Self>, reply: Result<Reply, Refusal>) {
+        // A caller who has left needs no answer.
+        let _ = self.0.send(reply);
+    }
+
+    fn has_left(&self) -> bool {
+        self.0.is_closed()
+    }
 }
 
 #[derive(Clone)]
@@ -45,15 +62,19 @@ impl Service {
             engine.read(|state| (state.revision(), Arc::new(state.dimensions().clone())));
         let (announce, durable) = watch::channel(revision);
         let events = Arc::new(Events::new(revision));
-        let recorder = Arc::clone(&events);
-        let listener = Box::new(move |committed: &engine::Committed| {
-            recorder.record(committed);
-            if let Some((revision, _)) = committed.last() {
+        let metrics = Arc::new(Metrics::new());
+        let (recorder, meter) = (Arc::clone(&events), Arc::clone(&metrics));
+        let listener = Box::new(move |event: engine::Event<'_>| {
+            meter.hear(&event);
+            let engine::Event::Committed { commands, .. } = event else { return };
+            recorder.record(commands);
+            if let Some((revision, _)) = commands.last() {
                 announce.send_replace(*revision);
             }
         });
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
-        Ok((Self { writer, durable, events, dimensions, clock: ClockHandle(clock) }, thread))
+        let clock = ClockHandle(clock);
+        Ok((Self { writer, durable, events, metrics, dimensions, clock }, thread))
     }
 
     pub fn writer(&self) -> &Writer {
@@ -88,10 +109,7 @@ impl Service {
         request: Request,
     ) -> Result<Reply, Failure> {
         let (sender, receiver) = oneshot::channel();
-        let answer = Box::new(move |reply: Result<Reply, Refusal>| {
-            // A caller who has left needs no answer.
-            let _ = sender.send(reply);
-        });
+        let answer = Box::new(Waiting(sender));
         if ask.dry_run {
             self.writer.preview(request, answer);
         } else {

@@ -180,14 +180,19 @@ impl Step<'_> {
         self.give_back(before.host, &before.committed)?;
         self.changes.push(Change::vm_removed(&before));
         self.take(before.host, &resizing.committed)?;
+        let host = self.host_mut(before.host)?;
+        let exceeds = resizing
+            .committed
+            .iter()
+            .any(|(d, _)| host.allocated.get(d) > host.host.allocatable(d));
         let entry = self.vm_mut(ix)?;
         let mut vm = before.vm.as_ref().clone();
         vm.demand = resizing.demand.clone();
         entry.vm = Arc::new(vm);
         entry.committed = resizing.committed.clone();
         entry.generation = entry.generation.next();
-        // Resizing is only accepted where the VM fits, so a flag from adoption is over.
-        entry.over_capacity = false;
+        // A VM may shrink on a host that is over its room, and the host may be over it still.
+        entry.over_capacity = before.over_capacity && exceeds;
         self.changes.push(Change::VmAdded(ix));
         Ok(())
     }

@@ -19,7 +19,7 @@ use cluster::Revision;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use store::{CommandLog, IdempotencyEntry, LogError, Record};
+use store::{CommandLog, IdempotencyEntry, LogError, Record, frame};
 
 /// How the engine keeps its history.
 #[derive(Clone, Copy, Debug)]
@@ -125,24 +125,36 @@ impl<L: CommandLog> Engine<L> {
         if planted::is(Bug::ExpiryByWallClock) {
             core.expire_without_a_record(now_ms);
         }
-        let time_ms = self.pace.look(now_ms, core.state().reservation_count() > 0);
+        let time_ms = self.time_of(core.state(), now_ms);
         let plan = core.plan(&call.request, time_ms)?;
         let Some(command) = plan.command else {
             let outcome = self.recalled(plan.outcome);
             return Ok(Reply { revision: core.state().revision(), outcome });
         };
         let entry = Entry { ts_ms: time_ms, actor: call.actor.clone(), command };
+        let reply = Reply { revision: core.state().revision().next(), outcome: plan.outcome };
+        let mut record = record(call, &entry, &reply)?;
         core.apply(&entry).map_err(|broken| self.broken(broken))?;
-        let reply = Reply { revision: core.state().revision(), outcome: plan.outcome };
-        self.queue(call, core.state(), entry, &reply);
+        (record.revision, record.state_hash) = (core.state().revision().0, core.state().hash());
+        if let Some(key) = &call.idempotency_key {
+            self.in_flight.insert(key.clone(), (fingerprint(&call.request), reply.clone()));
+        }
+        self.pending_bytes = self.pending_bytes.saturating_add(record.body.len());
+        self.pending.push(record);
+        self.entries.push((reply.revision, Arc::new(entry)));
         Ok(reply)
+    }
+
+    /// When a command that comes in now happens, in the state's own time.
+    fn time_of(&mut self, state: &State, now_ms: u64) -> u64 {
+        self.pace.look(now_ms, state.time_ms(), state.reservation_count() > 0)
     }
 
     /// What `propose` would answer, without doing it.
     pub fn preview(&mut self, request: &Request, now_ms: u64) -> Result<Reply, Refusal> {
         let core = Arc::clone(&self.core);
         let mut core = core.write();
-        let time_ms = self.pace.look(now_ms, core.state().reservation_count() > 0);
+        let time_ms = self.time_of(core.state(), now_ms);
         let plan = core.plan(request, time_ms)?;
         let outcome = self.recalled(plan.outcome);
         Ok(Reply { revision: core.state().revision(), outcome })
@@ -173,24 +185,6 @@ impl<L: CommandLog> Engine<L> {
     fn broken(&mut self, broken: Broken) -> Refusal {
         self.failure = Some(broken.to_string());
         Refusal::OutcomeUnknown
-    }
-
-    fn queue(&mut self, call: &Call, state: &State, entry: Entry, reply: &Reply) {
-        let idempotency = call.idempotency_key.as_ref().map(|key| {
-            let request_hash = fingerprint(&call.request);
-            self.in_flight.insert(key.clone(), (request_hash, reply.clone()));
-            IdempotencyEntry {
-                key: key.as_bytes().to_vec(),
-                request_hash,
-                ts_ms: entry.ts_ms,
-                reply: postcard::to_stdvec(reply).unwrap_or_default(),
-            }
-        });
-        let body = entry.encode();
-        self.pending_bytes = self.pending_bytes.saturating_add(body.len());
-        let (revision, state_hash) = (state.revision(), state.hash());
-        self.pending.push(Record { revision: revision.0, state_hash, body, idempotency });
-        self.entries.push((revision, Arc::new(entry)));
     }
 
     /// The stored reply to this idempotency key, if the request is the same.
@@ -243,6 +237,41 @@ impl<L: CommandLog> Engine<L> {
             None => placement,
         }
     }
+}
+
+/// The record of an entry, short of where it leads. Refuses what the log would refuse, because
+/// once the entry is applied it is too late.
+fn record(call: &Call, entry: &Entry, reply: &Reply) -> Result<Record, Refusal> {
+    let body = entry.encode();
+    if body.len() > frame::MAX_BODY_BYTES {
+        return Err(too_long("the request", body.len(), frame::MAX_BODY_BYTES));
+    }
+    let idempotency = match &call.idempotency_key {
+        None => None,
+        Some(key) if key.as_bytes().len() > frame::MAX_KEY_BYTES => {
+            let bytes = key.as_bytes().len();
+            return Err(too_long("the idempotency key", bytes, frame::MAX_KEY_BYTES));
+        }
+        Some(key) => {
+            let reply = postcard::to_stdvec(reply).unwrap_or_default();
+            if reply.len() > frame::MAX_REPLY_BYTES {
+                return Err(too_long("the answer to keep", reply.len(), frame::MAX_REPLY_BYTES));
+            }
+            Some(IdempotencyEntry {
+                key: key.as_bytes().to_vec(),
+                request_hash: fingerprint(&call.request),
+                ts_ms: entry.ts_ms,
+                reply,
+            })
+        }
+    };
+    Ok(Record { revision: 0, state_hash: [0; 32], body, idempotency })
+}
+
+fn too_long(field: &str, bytes: usize, most: usize) -> Refusal {
+    let problem =
+        format!("takes {bytes} bytes in the log; at most {most} fit, so send less at once");
+    Refusal::Invalid { field: field.into(), problem }
 }
 
 impl Core {

@@ -56,4 +56,4 @@ pub use request::{
 };
 pub use snapshots::{Encoded, Freeze};
 pub use state::{DecisionId, Health, HostEntry, State, VmEntry};
-pub use writer::{Answer, Clock, Listener, Writer};
+pub use writer::{Answer, Caller, Clock, Event, Listener, Writer};

@@ -15,11 +15,12 @@ use cluster::{Name, Revision};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
 };
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::CommandLog;
 
 const MAX_COMMANDS: usize = 256;
@@ -35,15 +36,44 @@ const JUDGE_EVERY_MS: u64 = 200;
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Receives the answer, on the writer's thread: hand it on and return.
-pub type Answer = Box<dyn FnOnce(Result<Reply, Refusal>) + Send>;
+pub type Answer = Box<dyn Caller>;
 
-/// Told about every commit, on the writer's thread, before the answers leave.
-pub type Listener = Box<dyn Fn(&Committed) + Send>;
+/// Whoever waits for an answer. Any closure that takes the reply will do.
+pub trait Caller: Send {
+    fn answer(self: Box<Self>, reply: Result<Reply, Refusal>);
+
+    /// Whether nobody waits any more. A call that is still queued then is never started.
+    fn has_left(&self) -> bool {
+        false
+    }
+}
+
+impl<F: FnOnce(Result<Reply, Refusal>) + Send> Caller for F {
+    fn answer(self: Box<Self>, reply: Result<Reply, Refusal>) {
+        self(reply);
+    }
+}
+
+/// Told what the writer does, on its thread: note it and return.
+pub type Listener = Box<dyn Fn(Event<'_>) + Send>;
+
+/// What the writer did, and how long it took. Durations are for people to look at; nothing is
+/// decided by them.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A call was worked out. Nothing of it is durable yet.
+    Decided { request: &'a Request, reply: &'a Result<Reply, Refusal>, took: Duration },
+    /// The log has it; the answers leave next.
+    Committed { commands: &'a Committed, took: Duration },
+    /// The log failed, and nobody knows what it has. The writer ends.
+    LogFailed,
+}
 
 /// A handle to the running writer. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Writer {
     queue: SyncSender<Job>,
+    waiting: Arc<AtomicUsize>,
     core: Arc<RwLock<Core>>,
     history: History,
     monitor: Arc<Mutex<Monitor>>,
@@ -82,9 +112,11 @@ impl Writer {
         listener: Listener,
     ) -> std::io::Result<(Self, JoinHandle<Engine<L>>)> {
         let (sender, receiver) = sync_channel(queue);
+        let waiting = Arc::new(AtomicUsize::new(0));
         let monitor = Arc::new(Mutex::new(Monitor::default()));
         let writer = Self {
             queue: sender,
+            waiting: Arc::clone(&waiting),
             core: engine.core(),
             history: engine.history().clone(),
             monitor: Arc::clone(&monitor),
@@ -93,6 +125,7 @@ impl Writer {
         let worker = Worker {
             engine,
             queue: receiver,
+            waiting,
             clock,
             listener,
             monitor,
@@ -105,7 +138,7 @@ impl Writer {
     }
 
     /// Queues a call; refuses at once when the queue is full. Work whose `deadline_ms` has passed
-    /// when its turn comes is not started.
+    /// when its turn comes, or whose caller has left by then, is not started.
     pub fn submit(&self, call: Call, deadline_ms: Option<u64>, answer: Answer) {
         self.send(Job::Call { call, deadline_ms, answer });
     }
@@ -123,7 +156,7 @@ impl Writer {
     /// Submits a call and waits for its answer.
     pub fn call(&self, call: Call) -> Result<Reply, Refusal> {
         let (sender, receiver) = sync_channel(1);
-        let answer = Box::new(move |reply| {
+        let answer = Box::new(move |reply: Result<Reply, Refusal>| {
             // The receiver waits below; if its thread is gone there is nobody to tell.
             let _ = sender.send(reply);
         });
@@ -151,20 +184,28 @@ impl Writer {
         &self.history
     }
 
+    /// Calls that wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Lets the writer finish what is queued, take a snapshot and end.
     pub fn stop(&self) {
         // A full queue drains as long as the thread lives; a dead thread needs no stopping.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let _ = self.queue.send(Job::Stop);
     }
 
     fn send(&self, job: Job) {
-        match self.queue.try_send(job) {
-            Ok(()) => {}
-            Err(TrySendError::Full(job)) => {
-                job.answer(Err(Refusal::Busy { retry_after_ms: 100 }));
-            }
-            Err(TrySendError::Disconnected(job)) => job.answer(Err(Refusal::OutcomeUnknown)),
-        }
+        // Counted before it can be taken out, so that the count never goes below zero.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let (job, refusal) = match self.queue.try_send(job) {
+            Ok(()) => return,
+            Err(TrySendError::Full(job)) => (job, Refusal::Busy { retry_after_ms: 100 }),
+            Err(TrySendError::Disconnected(job)) => (job, Refusal::OutcomeUnknown),
+        };
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        job.answer(Err(refusal));
     }
 }
 
@@ -172,9 +213,16 @@ impl Job {
     fn answer(self, reply: Result<Reply, Refusal>) {
         match self {
             Job::Call { answer, .. } | Job::Preview { answer, .. } | Job::Flush { answer } => {
-                answer(reply);
+                answer.answer(reply);
             }
             Job::Stop => {}
+        }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Job::Call { answer, .. } | Job::Preview { answer, .. } => answer.has_left(),
+            Job::Flush { .. } | Job::Stop => false,
         }
     }
 }
@@ -182,6 +230,7 @@ impl Job {
 struct Worker<L> {
     engine: Engine<L>,
     queue: Receiver<Job>,
+    waiting: Arc<AtomicUsize>,
     clock: Clock,
     listener: Listener,
     monitor: Arc<Mutex<Monitor>>,
@@ -197,11 +246,7 @@ impl<L: CommandLog> Worker<L> {
         let mut answers = Vec::with_capacity(MAX_COMMANDS);
         loop {
             let mut stop = false;
-            let first = match self.queue.recv_timeout(IDLE_TICK) {
-                Ok(job) => Some(job),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(Job::Stop),
-            };
+            let first = self.first();
             let idle = first.is_none();
             self.tick();
             let started_ms = (self.clock)();
@@ -215,7 +260,7 @@ impl<L: CommandLog> Worker<L> {
                 let (commands, bytes) = self.engine.pending();
                 let worked_ms = (self.clock)().saturating_sub(started_ms);
                 if commands < MAX_COMMANDS && bytes < MAX_BYTES && worked_ms < MAX_WORK_MS {
-                    next = self.queue.try_recv().ok();
+                    next = self.next();
                 }
             }
             self.commit(&mut answers);
@@ -226,14 +271,38 @@ impl<L: CommandLog> Worker<L> {
         }
     }
 
+    /// Waits for a job, but not for long: time passes for reservations and heartbeats too.
+    fn first(&self) -> Option<Job> {
+        match self.queue.recv_timeout(IDLE_TICK) {
+            Ok(job) => {
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                Some(job)
+            }
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Job::Stop),
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let job = self.queue.try_recv().ok()?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Some(job)
+    }
+
     fn work(&mut self, job: Job, answers: &mut Vec<(Answer, Result<Reply, Refusal>)>) {
+        if job.is_abandoned() {
+            return;
+        }
         let now_ms = (self.clock)();
         match job {
             Job::Call { deadline_ms: Some(deadline_ms), answer, .. } if deadline_ms <= now_ms => {
                 answers.push((answer, Err(Refusal::DeadlinePassed)));
             }
             Job::Call { call, answer, .. } => {
+                let started = Instant::now();
                 let reply = self.engine.propose(&call, now_ms);
+                let (request, took) = (&call.request, started.elapsed());
+                (self.listener)(Event::Decided { request, reply: &reply, took });
                 answers.push((answer, reply));
             }
             Job::Preview { request, answer } => {
@@ -252,18 +321,21 @@ impl<L: CommandLog> Worker<L> {
     /// Every answer waits for the commit, refusals too: a refusal may rest on something that is
     /// only now becoming durable.
     fn commit(&mut self, answers: &mut Vec<(Answer, Result<Reply, Refusal>)>) {
+        let started = Instant::now();
         match self.engine.commit() {
             Ok(committed) => {
                 if !committed.is_empty() {
-                    (self.listener)(&committed);
+                    let (commands, took) = (&committed, started.elapsed());
+                    (self.listener)(Event::Committed { commands, took });
                 }
                 for (answer, reply) in answers.drain(..) {
-                    answer(reply);
+                    answer.answer(reply);
                 }
             }
             Err(refusal) => {
+                (self.listener)(Event::LogFailed);
                 for (answer, _) in answers.drain(..) {
-                    answer(Err(refusal.clone()));
+                    answer.answer(Err(refusal.clone()));
                 }
             }
         }
@@ -328,7 +400,7 @@ impl<L: CommandLog> Worker<L> {
             // A snapshot at the end makes the next start fast; without one the log has it all.
             let _ = self.engine.snapshot_now();
         }
-        while let Ok(job) = self.queue.try_recv() {
+        while let Some(job) = self.next() {
             job.answer(Err(Refusal::OutcomeUnknown));
         }
         self.engine

@@ -143,6 +143,23 @@ fn an_adopted_vm_may_exceed_the_host_and_is_flagged() {
 }
 
 #[test]
+fn an_adopted_vm_stays_flagged_until_its_host_has_room_again() {
+    let mut bench = Bench::with_hosts(&[1_000]);
+    for id in ["a", "b"] {
+        let adopt = Request::Adopt { vm: Arc::new(vm(id, 900)), host: name("h0") };
+        bench.ask(adopt).expect("adopted");
+    }
+    let mut flagged_at = |cpu| {
+        let demand = Amounts::cpu_memory(cpu, 1);
+        let resize = Request::Resize { vm: key("b"), demand, if_generation: None };
+        bench.ask(resize).expect("shrinking is always possible");
+        bench.engine.read(|state| state.find_vm(&key("b")).map(|(_, entry)| entry.over_capacity))
+    };
+    assert_eq!(flagged_at(200), Some(true), "900 and 200 are over 1000");
+    assert_eq!(flagged_at(100), Some(false));
+}
+
+#[test]
 fn resizing_keeps_the_vm_in_place_or_says_what_is_missing() {
     let mut bench = Bench::with_hosts(&[2_000]);
     bench.place(vm("a", 1_000)).expect("room");
@@ -228,6 +245,9 @@ fn bad_numbers_never_reach_the_log() {
     assert!(undeclared.to_string().contains("not declared"), "{undeclared}");
     let ttl = PlaceRequest { hold_ttl_ms: Some(1), ..PlaceRequest::new(vm("a", 1)) };
     assert!(matches!(bench.place_request(ttl), Err(Refusal::Invalid { .. })));
+    let long_key =
+        bench.ask_with_key(&"k".repeat(2_000), Request::Place(PlaceRequest::new(vm("a", 1))));
+    assert!(matches!(long_key, Err(Refusal::Invalid { .. })), "the log could not keep it");
     assert_eq!(bench.engine.read(|state| state.revision()), revision);
 }
 

@@ -1,11 +1,13 @@
-//! Whether the process lives and whether it takes requests.
+//! Whether the process lives, whether it takes requests, and what it has counted.
 
 use super::Answer;
 use crate::app::Problems;
 use crate::failure::Failure;
+use crate::metrics::Sizes;
 use crate::service::Service;
 use axum::Json;
 use axum::extract::State as Handle;
+use axum::http::header;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,17 +15,23 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::Code;
 
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
 pub(super) fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::new().routes(routes!(health)).routes(routes!(healthz)).routes(routes!(ready))
+    OpenApiRouter::new()
+        .routes(routes!(health))
+        .routes(routes!(healthz))
+        .routes(routes!(ready))
+        .routes(routes!(metrics))
 }
 
 /// How the service is.
 #[derive(Debug, Serialize, ToSchema)]
-struct HealthView {
-    /// `ok`.
-    status: &'static str,
+pub(crate) struct HealthView {
+    /// `ok`, or `starting` while the state is being recovered.
+    pub(crate) status: &'static str,
     /// The newest revision that the log has.
-    revision: u64,
+    pub(crate) revision: u64,
 }
 
 /// Whether the process lives.
@@ -48,6 +56,15 @@ async fn ready(Handle(service): Handle<Service>) -> Answer {
         return Err(Failure::new(Code::NOT_READY, "the log has stopped"));
     }
     Ok(view(&service).into_response())
+}
+
+/// Read counters, gauges and histograms in the format that Prometheus scrapes.
+#[utoipa::path(get, path = "/metrics", tag = "service",
+    responses((status = 200, description = "Metrics", body = String, content_type = OPEN_METRICS), Problems))]
+async fn metrics(Handle(service): Handle<Service>) -> Answer {
+    let sizes = service.read(Sizes::of).await?;
+    let shown = service.metrics.shown(&sizes, service.writer().waiting());
+    Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], shown).into_response())
 }
 
 fn view(service: &Service) -> Json<HealthView> {

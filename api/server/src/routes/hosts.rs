@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Dimensions, Host, HostState, Name};
+use cluster::{Dimensions, Generation, Host, HostState, Name};
 use engine::{Health, HostEntry, Outcome, PutMode, Request, State};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -68,12 +68,8 @@ async fn store(service: &Service, ask: Ask, host: Host, mode: PutMode) -> Answer
     let Outcome::Host { generation, created } = reply.outcome else {
         return Err(unexpected(&reply.outcome));
     };
-    if ask.dry_run && created {
-        let dimensions = service.dimensions();
-        let none = cluster::Amounts::zero();
-        let health = HostHealth::Healthy;
-        let view = HostView::new(&host, health, &none, 0, generation, reply.revision, &dimensions);
-        return answer(StatusCode::OK, &view);
+    if ask.dry_run {
+        return show_as(service, host, generation).await;
     }
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     show(service, id, status).await
@@ -202,8 +198,19 @@ async fn uncordon(
 async fn set_state(service: &Service, host: Name, ask: Ask, state: HostState) -> Answer {
     let if_generation = ask.generation();
     let request = Request::SetHostState { host: host.clone(), state, if_generation };
-    service.carry_out(&ask, &ask.actor, request).await?;
-    show(service, host, StatusCode::OK).await
+    let reply = service.carry_out(&ask, &ask.actor, request).await?;
+    let Outcome::Host { generation, .. } = reply.outcome else {
+        return Err(unexpected(&reply.outcome));
+    };
+    if !ask.dry_run {
+        return show(service, host, StatusCode::OK).await;
+    }
+    let id = host.clone();
+    let present = service.read(move |now| now.find_host(&id).map(|(_, it)| (*it.host).clone()));
+    match present.await? {
+        Some(present) => show_as(service, Host { state, ..present }, generation).await,
+        None => Err(unknown(&host)),
+    }
 }
 
 /// Note that a host is alive. Nothing is stored unless its health changes.
@@ -228,21 +235,39 @@ async fn show(service: &Service, id: Name, status: StatusCode) -> Answer {
     }
 }
 
+/// The host as a change would make it, with what is on it now.
+async fn show_as(service: &Service, host: Host, generation: Generation) -> Answer {
+    let dimensions = service.dimensions();
+    let shown = service.read(move |state| {
+        let none = cluster::Amounts::zero();
+        let (health, allocated, vms) = match state.find_host(&host.id) {
+            Some((_, entry)) => (entry.health, &entry.allocated, entry.vms.len() as u64),
+            None => (Health::Healthy, &none, 0),
+        };
+        let revision = state.revision();
+        HostView::new(&host, word(health), allocated, vms, generation, revision, &dimensions)
+    });
+    answer(StatusCode::OK, &shown.await?)
+}
+
 fn view(entry: &HostEntry, state: &State, dimensions: &Dimensions) -> HostView {
-    let health = match entry.health {
-        Health::Healthy => HostHealth::Healthy,
-        Health::Suspect => HostHealth::Suspect,
-        Health::Down => HostHealth::Down,
-    };
     HostView::new(
         &entry.host,
-        health,
+        word(entry.health),
         &entry.allocated,
         entry.vms.len() as u64,
         entry.generation,
         state.revision(),
         dimensions,
     )
+}
+
+fn word(health: Health) -> HostHealth {
+    match health {
+        Health::Healthy => HostHealth::Healthy,
+        Health::Suspect => HostHealth::Suspect,
+        Health::Down => HostHealth::Down,
+    }
 }
 
 fn unknown(host: &Name) -> Failure {

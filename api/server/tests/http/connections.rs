@@ -119,3 +119,18 @@ async fn stopping_waits_no_longer_than_its_grace() {
     assert_eq!(world.get("/health").await.status, 200);
     assert_eq!(world.stop().await.cut_off, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_who_never_read_their_answers_are_cut_off() {
+    let unread_timeout = Duration::from_millis(100);
+    let limits = AcceptLimits { unread_timeout, connections: 1, ..AcceptLimits::default() };
+    let world = World::with(limits).await;
+    let mut deaf = world.connect().await;
+    // Answers pile up until the kernel's buffers are full; after the cut, sending fails too.
+    let asked = "GET /openapi.json HTTP/1.1\r\nHost: t\r\n\r\n".repeat(1_000);
+    while deaf.write_all(asked.as_bytes()).await.is_ok() {}
+    while world.get("/health").await.status != 200 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    world.stop().await;
+}

@@ -80,6 +80,16 @@ async fn a_dry_run_changes_nothing() {
     assert_eq!((dry.status, &dry.json()["host_id"]), (200, &json!("h1")));
     let host = r#"{"id":"h9","capacity":{"cpu_millis":1}}"#;
     assert_eq!(world.send("POST /v1/hosts?dry_run=true", host).await.json()["id"], "h9");
+    let smaller = r#"{"id":"h1","capacity":{"cpu_millis":1000}}"#;
+    let replaced = world.send("PUT /v1/hosts/h1?dry_run=true", smaller).await.json();
+    assert_eq!(
+        (&replaced["free"]["cpu_millis"], &replaced["generation"]),
+        (&json!(1000), &json!(2))
+    );
+    let cordoned = world.send("POST /v1/hosts/h1/cordon?dry_run=true", "").await.json();
+    assert_eq!((&cordoned["state"], &cordoned["generation"]), (&json!("cordoned"), &json!(2)));
+    let open = world.send("POST /v1/hosts/h1/uncordon?dry_run=true", "").await.json();
+    assert_eq!((&open["state"], &open["generation"]), (&json!("available"), &json!(1)));
     let adopt = r#"{"id":"a","demand":{"cpu_millis":9000},"host_id":"h1"}"#;
     let adopted = world.send("POST /v1/vms?dry_run=true", adopt).await.json();
     assert_eq!(adopted["over_capacity"], true);

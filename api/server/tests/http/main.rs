@@ -4,4 +4,5 @@ mod bad_requests;
 mod connections;
 mod documentation;
 mod journey;
+mod metrics;
 mod world;

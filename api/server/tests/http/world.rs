@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
+    pub(crate) app: axum::Router,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Ended>,
     service: Service,
@@ -75,8 +76,8 @@ impl World {
         let stopped = async {
             let _ = stopped.await;
         };
-        let serving = tokio::spawn(server::serve(listener, app, limits, stopped));
-        Self { address, stop, serving, service }
+        let serving = tokio::spawn(server::serve(listener, app.clone(), limits, stopped));
+        Self { address, app, stop, serving, service }
     }
 
     pub(crate) async fn stop(self) -> Ended {

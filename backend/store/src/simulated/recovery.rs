@@ -35,9 +35,6 @@ pub(super) fn recover(disk: &SimDisk, options: &SimulatedOptions) -> Result<Foun
     };
     found.index.oldest_segment = newest.oldest;
     found.index.anchored = newest.oldest == 1;
-    for leftover in numbers.iter().filter(|number| **number < newest.oldest) {
-        disk.remove(*leftover);
-    }
     for number in newest.oldest..=newest.number {
         let file = disk.file(number);
         let bytes = file.read_all().map_err(|error| LogError::io(during, &error))?;
@@ -47,13 +44,21 @@ pub(super) fn recover(disk: &SimDisk, options: &SimulatedOptions) -> Result<Foun
             // Whether the last batch was ever acknowledged is unknown, and a sync of it may have
             // failed. Written again it is durable, whatever happened to it before.
             let last = bytes.get(tail.clone()).unwrap_or_default();
-            file.write_at(tail.start as u64, last)
-                .and_then(|()| file.set_len(tail.end as u64))
-                .and_then(|()| file.sync())
-                .map_err(|error| LogError::io(during, &error))?;
+            let mut settled = file.write_at(tail.start as u64, last).and_then(|()| file.sync());
+            // Cut only afterwards, and only what is there: a length that outlives the bytes it
+            // was set for would leave zeros, and zeros look like damage.
+            if bytes.len() > tail.end {
+                settled =
+                    settled.and_then(|()| file.set_len(tail.end as u64)).and_then(|()| file.sync());
+            }
+            settled.map_err(|error| LogError::io(during, &error))?;
         }
         found.segment = number;
         found.segment_bytes = tail.end as u64;
+    }
+    // Not before the segment that makes them superfluous is durable.
+    for leftover in numbers.iter().filter(|number| **number < newest.oldest) {
+        disk.remove(*leftover);
     }
     found.index.head.first = newest.first_revision;
     found.index.drop_unfinished();

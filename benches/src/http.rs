@@ -1,0 +1,223 @@
+//! The whole service under open-loop load: HTTP, placement, durable commit, answer.
+//!
+//! The service runs in a process of its own on a data directory of its own. Requests leave on a
+//! timetable whatever the answers do, and latency counts from the time a request was due, so that
+//! a stall shows in every request that it delayed and not only in the one that met it.
+
+mod connection;
+mod process;
+
+use crate::recovery::Failure;
+use connection::Connection;
+use fixture::{Fleet, FleetSpec, MixSpec, Requests};
+use process::Process;
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use wire::{AdoptSpec, HostSpec, PlacementSpec, VmSpec};
+
+/// Connections that share the timetable: enough that one slow answer delays nobody else.
+const CONNECTIONS: usize = 48;
+/// Lines in one bulk body while the fleet is brought in.
+const LINES: usize = 5_000;
+/// Requests before the measured ones: caches fill and connections open.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug)]
+pub struct HttpSpec {
+    pub hosts: usize,
+    pub vms: usize,
+    pub rps: u32,
+    pub seconds: u64,
+    pub seed: u64,
+    /// The binary to start as the service.
+    pub program: PathBuf,
+    /// Its data directory: empty, on the disk that is to be measured.
+    pub data_dir: PathBuf,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct HttpReport {
+    pub hosts: usize,
+    pub vms: usize,
+    pub seed: u64,
+    pub rps: u32,
+    pub achieved_rps: f64,
+    pub http_p50_ms: f64,
+    pub http_p99_ms: f64,
+    pub http_max_ms: f64,
+    /// Median time the log took to make a batch durable, from the service's own histogram.
+    pub commit_p50_ms: f64,
+    pub requests: usize,
+    pub placed: usize,
+    pub no_room: usize,
+    /// Answers that were neither.
+    pub failed: usize,
+}
+
+pub fn run(spec: &HttpSpec) -> Result<HttpReport, Failure> {
+    let fleet = Fleet::generate(&FleetSpec::new(spec.hosts, spec.vms, spec.seed));
+    let bodies = bodies(spec, &fleet)?;
+    let service = Process::start(&spec.program, &spec.data_dir)?;
+    let (hosts, vms) = (fleet.hosts.len(), fleet.placed.len());
+    load(service.address(), fleet)?;
+
+    let warm_up = spec.rps as usize * WARM_UP.as_secs() as usize;
+    let (first, measured) = bodies.split_at(warm_up.min(bodies.len()));
+    drive(service.address(), first, spec.rps)?;
+    let commits_before = commits(service.address())?;
+    let started = Instant::now();
+    let mut answers = drive(service.address(), measured, spec.rps)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let commits_after = commits(service.address())?;
+    service.stop()?;
+
+    answers.sort_by_key(|answer| answer.took);
+    let count = |status| answers.iter().filter(|answer| answer.status == status).count();
+    let percentile = |permille: usize| {
+        let row = (answers.len() * permille / 1000).min(answers.len().saturating_sub(1));
+        answers.get(row).map_or(0.0, |answer| answer.took.as_secs_f64() * 1e3)
+    };
+    let (placed, no_room) = (count(201), count(200));
+    Ok(HttpReport {
+        hosts,
+        vms,
+        seed: spec.seed,
+        rps: spec.rps,
+        achieved_rps: (placed + no_room) as f64 / seconds,
+        http_p50_ms: percentile(500),
+        http_p99_ms: percentile(990),
+        http_max_ms: percentile(1000),
+        commit_p50_ms: median_ms(&commits_before, &commits_after),
+        requests: answers.len(),
+        placed,
+        no_room,
+        failed: answers.len() - placed - no_room,
+    })
+}
+
+/// One answer, with the time since its request was due.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    status: u16,
+    took: Duration,
+}
+
+/// The bodies to send, made beforehand so that making them takes no time from sending.
+fn bodies(spec: &HttpSpec, fleet: &Fleet) -> Result<Vec<Vec<u8>>, Failure> {
+    let seconds = spec.seconds as usize + WARM_UP.as_secs() as usize;
+    let requests = Requests::new(fleet, &MixSpec::default(), 2);
+    let body = |vm| {
+        let vm = VmSpec::new(&vm, &fleet.dimensions);
+        Ok(serde_json::to_vec(&PlacementSpec { vm, strategy: None, hold_ttl_ms: None })?)
+    };
+    requests.take(spec.rps as usize * seconds).map(body).collect()
+}
+
+/// Brings the fleet in as an operator would: two bulk loads.
+fn load(address: SocketAddr, fleet: Fleet) -> Result<(), Failure> {
+    let dimensions = &fleet.dimensions;
+    let hosts =
+        fleet.hosts.iter().map(|host| serde_json::to_string(&HostSpec::new(host, dimensions)));
+    bulk(address, "/v1/hosts:bulk", hosts)?;
+    let vms = fleet.placed.iter().map(|(vm, row)| {
+        let host_id = fleet.hosts[*row].id.clone();
+        serde_json::to_string(&AdoptSpec { vm: VmSpec::new(vm, dimensions), host_id })
+    });
+    bulk(address, "/v1/vms:bulk", vms)
+}
+
+fn bulk(
+    address: SocketAddr,
+    path: &str,
+    lines: impl Iterator<Item = serde_json::Result<String>>,
+) -> Result<(), Failure> {
+    let mut connection = Connection::open(address)?;
+    let mut lines = lines.peekable();
+    while lines.peek().is_some() {
+        let body: Result<Vec<String>, _> = lines.by_ref().take(LINES).collect();
+        let body = body?.join("\n");
+        let (status, answer) = connection.post(path, "application/x-ndjson", body.as_bytes())?;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        if status != 200 || !answer.contains("\"failed\":0") {
+            return Err(format!("{path} answered {status}: {answer}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Sends body `i` when it is due, `i / rps` seconds from now, on connection `i % CONNECTIONS`.
+fn drive(address: SocketAddr, bodies: &[Vec<u8>], rps: u32) -> Result<Vec<Answered>, Failure> {
+    let answers = Mutex::new(Vec::with_capacity(bodies.len()));
+    let started = Instant::now() + Duration::from_millis(20);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..CONNECTIONS)
+            .map(|worker| {
+                let answers = &answers;
+                scope.spawn(move || -> Result<(), Failure> {
+                    let mut own = Vec::new();
+                    let mut connection = Connection::open(address)?;
+                    for (row, body) in bodies.iter().enumerate().skip(worker).step_by(CONNECTIONS) {
+                        let due = started + Duration::from_secs_f64(row as f64 / f64::from(rps));
+                        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                        let (status, _) =
+                            connection.post("/v1/placements", "application/json", body)?;
+                        own.push(Answered { status, took: due.elapsed() });
+                    }
+                    answers.lock().map_err(|_| "a worker panicked")?.extend(own);
+                    Ok(())
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().map_err(|_| "a worker panicked")??;
+        }
+        Ok::<(), Failure>(())
+    })?;
+    Ok(answers.into_inner().map_err(|_| "a worker panicked")?)
+}
+
+/// The service's histogram of commit times: upper bounds in seconds and counts so far.
+fn commits(address: SocketAddr) -> Result<Vec<(f64, u64)>, Failure> {
+    let (_, text) = Connection::open(address)?.get("/metrics")?;
+    let text = String::from_utf8_lossy(&text);
+    let buckets = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix("novacron_scheduler_commit_duration_seconds_bucket{le=\"")?;
+        let (bound, count) = rest.split_once("\"} ")?;
+        Some((bound.parse().unwrap_or(f64::INFINITY), count.trim().parse().ok()?))
+    });
+    Ok(buckets.collect())
+}
+
+/// The median of what was counted between two readings, within its bucket by proportion.
+fn median_ms(before: &[(f64, u64)], after: &[(f64, u64)]) -> f64 {
+    let counted: Vec<(f64, u64)> =
+        after.iter().zip(before).map(|(a, b)| (a.0, a.1.saturating_sub(b.1))).collect();
+    let half = counted.last().map_or(0, |last| last.1) as f64 / 2.0;
+    let mut below = (0.0, 0.0);
+    for (bound, count) in counted {
+        let count = count as f64;
+        if count >= half && half > 0.0 {
+            let bound = if bound.is_finite() { bound } else { below.0 };
+            let share = (half - below.1) / (count - below.1).max(1.0);
+            return (below.0 + (bound - below.0) * share) * 1e3;
+        }
+        below = (bound, count);
+    }
+    0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_lies_within_its_bucket() {
+        let before = [(0.001, 10), (0.002, 10), (f64::INFINITY, 10)];
+        let after = [(0.001, 10), (0.002, 110), (f64::INFINITY, 110)];
+        assert!((median_ms(&before, &after) - 1.5).abs() < 1e-9);
+        assert_eq!(median_ms(&before, &before), 0.0);
+    }
+}

@@ -1,0 +1,67 @@
+//! The service in a process of its own.
+
+use crate::recovery::Failure;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A running service; killed when it is dropped without `stop`.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Process {
+    /// Starts it on a free port of the loopback address and waits until it listens.
+    pub(super) fn start(program: &Path, data_dir: &Path) -> Result<Self, Failure> {
+        let mut child = Command::new(program)
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir"])
+            .arg(data_dir)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stderr = child.stderr.take().ok_or("the service has no standard error")?;
+        let mut lines = BufReader::new(stderr).lines();
+        let mut last = String::new();
+        for line in lines.by_ref() {
+            last = line?;
+            if let Some(address) = listening(&last) {
+                // Whatever it says later is read and dropped, or it would block on a full pipe.
+                std::thread::spawn(move || lines.for_each(drop));
+                return Ok(Self { child, address });
+            }
+        }
+        child.wait()?;
+        Err(format!("the service did not start: {last}").into())
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn stop(mut self) -> Result<(), Failure> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Already gone after `stop`; otherwise nobody is left who could use it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address in the log line that says where the service listens.
+fn listening(line: &str) -> Option<SocketAddr> {
+    let value: serde_json::Value = serde_json::from_str(line).ok()?;
+    let fields = value.get("fields")?;
+    if fields.get("message")?.as_str()? != "listening" {
+        return None;
+    }
+    fields.get("address")?.as_str()?.parse().ok()
+}
