@@ -66,7 +66,7 @@ fn copy(source: &Path, to: &Path, head: &Head) -> anyhow::Result<u64> {
     let bytes = source.metadata()?.len();
     let label = Label::new(head, bytes);
     let mut progress = Progress::new("backup", bytes.saturating_mul(2));
-    let file = File::create_new(&unfinished.0)?;
+    let file = File::create(&unfinished.0)?;
     let mut envelope = Envelope::write(BufWriter::new(&file), &label)?;
     pump(&mut source.take(bytes), &mut envelope, &mut progress)?;
     let written = envelope.close()?;

@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 use ureq::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
-use ureq::http::{Method, Request, Response};
+use ureq::http::{Method, Request};
 use wire::Problem;
 
 /// Where the service is and how to print what it says. Part of every verb that asks it.
@@ -197,10 +197,9 @@ impl Client {
         let problem = serde_json::from_slice::<Problem>(&body);
         Err(match problem {
             Ok(problem) => ClientError::Refused(Box::new(problem)),
-            Err(_) => ClientError::Foreign {
-                server: self.server.clone(),
-                status: Response::from_parts(head, ()).status().as_u16(),
-            },
+            Err(_) => {
+                ClientError::Foreign { server: self.server.clone(), status: head.status.as_u16() }
+            }
         })
     }
 

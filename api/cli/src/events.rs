@@ -39,13 +39,16 @@ impl Events {
         let told = page(&client, self.since, "0s")?;
         self.show(&told)?;
         let mut since = told.revision;
-        while self.follow {
+        if !self.follow {
+            return Ok(ExitCode::SUCCESS);
+        }
+        loop {
             match page(&client, Some(since), WAIT) {
                 Ok(told) => {
                     self.show(&told)?;
                     since = told.revision;
                 }
-                // The service may be restarting; the log it comes back from has every event.
+                // The service may be restarting.
                 Err(error) if is_passing(&error) => {
                     eprintln!("novaplace: {error:#}; asking again");
                     std::thread::sleep(PAUSE);
@@ -53,7 +56,6 @@ impl Events {
                 Err(error) => return Err(error),
             }
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     fn show(&self, told: &Told) -> anyhow::Result<()> {

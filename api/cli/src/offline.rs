@@ -1,10 +1,10 @@
 //! A data directory without a service on it: opened, locked, and checked to the last record.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use cluster::Revision;
 use engine::{History, State, check_sums};
 use std::path::Path;
-use store::{CommandLog, EmbeddedLog, Head};
+use store::{CommandLog, EmbeddedLog, Head, LogError};
 
 /// Opens a log that is there. While it is open, no service can start on it.
 pub(crate) fn open(data_dir: &Path) -> anyhow::Result<EmbeddedLog> {
@@ -12,7 +12,12 @@ pub(crate) fn open(data_dir: &Path) -> anyhow::Result<EmbeddedLog> {
     if !file.try_exists().with_context(|| format!("cannot look at {}", file.display()))? {
         bail!("there is no log in {}", data_dir.display());
     }
-    crate::serve::open_log(data_dir)
+    crate::serve::open_log(data_dir).map_err(|error| match error.downcast_ref() {
+        Some(LogError::Locked) => {
+            anyhow!("a service runs on {}; stop it first", data_dir.display())
+        }
+        _ => error,
+    })
 }
 
 /// Checks everything that recovery relies on: every record's checksum and place in the hash

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(bar(5, 10, 4), "██");
         assert_eq!(bar(1, 32, 4), "▏");
         assert_eq!(bar(99, 10, 4), "████");
-        assert_eq!(bar(1, 0, 4), "████");
+        assert_eq!(bar(1, 0, 4), "");
         assert_eq!(bar(u64::MAX, u64::MAX, 3), "███");
     }
 

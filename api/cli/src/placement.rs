@@ -12,15 +12,17 @@ pub(crate) fn show(answer: &PlacementAnswer, dry_run: bool) -> anyhow::Result<Ex
     let paint = Paint::for_stdout();
     let vm = VmKey { tenant: answer.tenant.clone(), id: answer.vm_id.clone() };
     let placed = answer.outcome.0 == Outcome::Placed;
+    let held = answer.reservation_id.is_some();
     let told = match (&answer.host_id, dry_run) {
-        (Some(host), true) => format!("{vm} would go to {}", paint.good(host)),
-        (Some(host), false) => format!("{vm} is placed on {}", paint.good(host)),
         (None, _) => paint.bad(format!("no host can take {vm}")),
+        (Some(host), true) => format!("{vm} would go to {}", paint.good(host)),
+        (Some(host), false) if held => format!("{vm} has its place held on {}", paint.good(host)),
+        (Some(host), false) => format!("{vm} is placed on {}", paint.good(host)),
     };
     print(told)?;
-    if let Some(reservation) = &answer.reservation_id {
+    if let (Some(reservation), false) = (&answer.reservation_id, dry_run) {
         let id = &answer.vm_id;
-        print(format!("held by reservation {reservation}; `novaplace vm confirm {id}` keeps it"))?;
+        print(format!("reservation {reservation}; `novaplace vm confirm {id}` makes it final"))?;
     }
     let decision = if dry_run { "dry run" } else { &answer.decision_id };
     let (strategy, revision) = (answer.strategy.0.word(), answer.based_on);

@@ -1,0 +1,9 @@
+//! Every verb as a user types it, against a real service on a real disk.
+
+mod backup;
+mod hosts;
+mod offline;
+mod service;
+mod usage;
+mod vms;
+mod whole;
