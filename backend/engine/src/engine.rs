@@ -11,9 +11,7 @@ use crate::history::History;
 use crate::pace::Pace;
 use crate::planted::{self, Bug};
 use crate::recover::{self, OpenError};
-use crate::request::{
-    Call, IdempotencyKey, Outcome, Placement, Refusal, Reply, Request, fingerprint,
-};
+use crate::request::{Call, IdempotencyKey, Outcome, Placement, Refusal, Reply, Request};
 use crate::state::State;
 use cluster::Revision;
 use parking_lot::RwLock;
@@ -177,7 +175,7 @@ impl<L: CommandLog> Engine<L> {
 
     fn queue(&mut self, call: &Call, state: &State, entry: Entry, reply: &Reply) {
         let idempotency = call.idempotency_key.as_ref().map(|key| {
-            let request_hash = fingerprint(&call.request);
+            let request_hash = call.request.fingerprint();
             self.in_flight.insert(key.clone(), (request_hash, reply.clone()));
             IdempotencyEntry {
                 key: key.as_bytes().to_vec(),
@@ -206,7 +204,7 @@ impl<L: CommandLog> Engine<L> {
         match known {
             None => Ok(None),
             Some((hash, reply))
-                if hash == fingerprint(&call.request) || planted::is(Bug::IdempotencyByKeyOnly) =>
+                if hash == call.request.fingerprint() || planted::is(Bug::IdempotencyByKeyOnly) =>
             {
                 Ok(Some(reply))
             }
