@@ -11,9 +11,7 @@ use crate::history::History;
 use crate::pace::Pace;
 use crate::planted::{self, Bug};
 use crate::recover::{self, OpenError};
-use crate::request::{
-    Call, IdempotencyKey, Outcome, Placement, Refusal, Reply, Request, fingerprint,
-};
+use crate::request::{Call, IdempotencyKey, Outcome, Placement, Refusal, Reply, Request};
 use crate::state::State;
 use cluster::Revision;
 use parking_lot::RwLock;
@@ -137,7 +135,7 @@ impl<L: CommandLog> Engine<L> {
         core.apply(&entry).map_err(|broken| self.broken(broken))?;
         (record.revision, record.state_hash) = (core.state().revision().0, core.state().hash());
         if let Some(key) = &call.idempotency_key {
-            self.in_flight.insert(key.clone(), (fingerprint(&call.request), reply.clone()));
+            self.in_flight.insert(key.clone(), (call.request.fingerprint(), reply.clone()));
         }
         self.pending_bytes = self.pending_bytes.saturating_add(record.body.len());
         self.pending.push(record);
@@ -200,7 +198,7 @@ impl<L: CommandLog> Engine<L> {
         match known {
             None => Ok(None),
             Some((hash, reply))
-                if hash == fingerprint(&call.request) || planted::is(Bug::IdempotencyByKeyOnly) =>
+                if hash == call.request.fingerprint() || planted::is(Bug::IdempotencyByKeyOnly) =>
             {
                 Ok(Some(reply))
             }
@@ -259,7 +257,7 @@ fn record(call: &Call, entry: &Entry, reply: &Reply) -> Result<Record, Refusal> 
             }
             Some(IdempotencyEntry {
                 key: key.as_bytes().to_vec(),
-                request_hash: fingerprint(&call.request),
+                request_hash: call.request.fingerprint(),
                 ts_ms: entry.ts_ms,
                 reply,
             })

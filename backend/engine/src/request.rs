@@ -133,6 +133,20 @@ impl PlaceRequest {
     }
 }
 
+impl Request {
+    /// What is asked for. The generation that a resize was worked out from is left out of it:
+    /// whoever repeats one has read the VM again and seen what the first attempt made of it.
+    pub(crate) fn fingerprint(&self) -> [u8; 16] {
+        match self {
+            Request::Resize { vm, demand, .. } => {
+                let (vm, demand) = (vm.clone(), demand.clone());
+                fingerprint(&Request::Resize { vm, demand, if_generation: None })
+            }
+            other => fingerprint(other),
+        }
+    }
+}
+
 /// 128 bits over the canonical encoding of a request: equal requests, equal fingerprints.
 pub(crate) fn fingerprint<T: Serialize>(request: &T) -> [u8; 16] {
     let bytes = postcard::to_stdvec(request).unwrap_or_default();

@@ -51,6 +51,20 @@ fn an_idempotency_key_returns_the_stored_reply_also_after_a_restart() {
 }
 
 #[test]
+fn a_repeated_resize_is_known_by_its_key_although_the_generation_has_moved_on() {
+    let mut bench = Bench::with_hosts(&[4_000]);
+    bench.place(vm("a", 500)).expect("room");
+    let resize = |cpu, generation| Request::Resize {
+        vm: key("a"),
+        demand: Amounts::cpu_memory(cpu, 1),
+        if_generation: Some(cluster::Generation(generation)),
+    };
+    let first = bench.ask_with_key("k", resize(700, 1)).expect("room");
+    assert_eq!(bench.ask_with_key("k", resize(700, 2)), Ok(first));
+    assert_eq!(bench.ask_with_key("k", resize(800, 2)), Err(Refusal::IdempotencyConflict));
+}
+
+#[test]
 fn no_room_is_an_answer_that_accounts_for_every_host() {
     let mut bench = Bench::with_hosts(&[1_000, 2_000]);
     let placement = bench.place(vm("big", 3_000)).expect("an answer");
