@@ -122,8 +122,8 @@ impl Change {
             return Ok(print_json(&answer.body)?);
         }
         let view: HostView = answer.read()?;
-        let would = if self.dry_run { " (and stays so: a dry run)" } else { "" };
-        Ok(print(format!("{} is {}{would}", view.spec.id, state_of(&view)))?)
+        let is = if self.dry_run { "would be" } else { "is" };
+        Ok(print(format!("{} {is} {}", view.spec.id, state_of(&view)))?)
     }
 }
 

@@ -1,10 +1,16 @@
 //! The service in a process of its own.
 
+use super::connection::Connection;
 use crate::recovery::Failure;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How often, and how many times, the service is asked whether it is ready.
+const READY_EVERY: Duration = Duration::from_millis(50);
+const READY_LOOKS: usize = 1_200;
 
 /// A running service; killed when it is dropped without `stop`.
 #[derive(Debug)]
@@ -30,11 +36,24 @@ impl Process {
             if let Some(address) = listening(&last) {
                 // Whatever it says later is read and dropped, or it would block on a full pipe.
                 std::thread::spawn(move || lines.for_each(drop));
-                return Ok(Self { child, address });
+                let process = Self { child, address };
+                process.wait_until_ready()?;
+                return Ok(process);
             }
         }
         child.wait()?;
         Err(format!("the service did not start: {last}").into())
+    }
+
+    /// The port is open while the state is still being recovered.
+    fn wait_until_ready(&self) -> Result<(), Failure> {
+        for _ in 0..READY_LOOKS {
+            if Connection::open(self.address)?.get("/ready")?.0 == 200 {
+                return Ok(());
+            }
+            std::thread::sleep(READY_EVERY);
+        }
+        Err("the service does not get ready".into())
     }
 
     pub(super) fn address(&self) -> SocketAddr {

@@ -62,7 +62,7 @@ fn hosts_that_cannot_be_replaced_are_listed_and_the_answer_is_no() {
 #[test]
 fn a_cordoned_host_takes_no_vms_until_it_is_uncordoned() {
     let (_dir, service) = Service::with_two_hosts();
-    service.run(&["host", "cordon", "h1", "--dry-run"]).ends(0).says(&["h1", "dry run"]);
+    service.run(&["host", "cordon", "h1", "--dry-run"]).ends(0).says(&["h1 would be cordoned"]);
     service.run(&["host", "cordon", "h1"]).ends(0).says(&["h1 is cordoned"]);
     let pinned = ["vm", "place", "a", "--cpu-millis", "100", "--pool", "p"];
     service.run(&pinned).ends(1).says(&["no host can take default/a", "host_state", "pool"]);

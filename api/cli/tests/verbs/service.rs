@@ -86,13 +86,18 @@ impl Service {
         command.args(["--dimension", "gpu_slots", "--data-dir"]).arg(data_dir).args(more);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("started");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let address = loop {
-            let line = lines.next().expect("listens before it ends").expect("UTF-8");
-            let event: Value = serde_json::from_str(&line).unwrap_or_default();
-            if event["fields"]["message"] == "listening" {
-                break event["fields"]["address"].as_str().expect("an address").to_owned();
+        let mut address = None;
+        for line in lines.by_ref() {
+            let event: Value = serde_json::from_str(&line.expect("UTF-8")).unwrap_or_default();
+            let fields = &event["fields"];
+            match fields["message"].as_str() {
+                Some("listening") => address = fields["address"].as_str().map(str::to_owned),
+                // From here on it answers, or says that it is not ready, which callers wait out.
+                Some("recovered") => break,
+                _ => {}
             }
-        };
+        }
+        let address = address.expect("listens before it has recovered");
         // A full pipe would stop the service.
         std::thread::spawn(move || lines.for_each(drop));
         Service { child, url: format!("http://{address}") }
