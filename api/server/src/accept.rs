@@ -115,7 +115,8 @@ pub async fn serve(
 /// One connection, to its end or to the end of its last request when the service stops.
 async fn converse(
     stream: Unread<TcpStream>,
-    pass: Pass,
+    // Dropped last: a place is free when what was done for its caller has ended.
+    _pass: Pass,
     builder: Arc<http1::Builder>,
     app: App,
     mut stopped: watch::Receiver<bool>,
@@ -133,7 +134,6 @@ async fn converse(
         // Broken connections and late headers are the caller's doing.
         tracing::debug!(%error, "connection ended early");
     }
-    drop(pass);
 }
 
 async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {

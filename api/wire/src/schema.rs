@@ -4,8 +4,8 @@ use crate::quantities::amount_schema;
 use cluster::{Dimensions, MAX_NAME_BYTES};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use utoipa::openapi::schema::{AdditionalProperties, AllOf, ObjectBuilder, Type};
-use utoipa::openapi::{Object, OpenApi, RefOr, Schema};
+use utoipa::openapi::schema::{AdditionalProperties, AllOf, ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{Object, OpenApi, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// The schema of `cluster::Name`.
@@ -95,6 +95,15 @@ pub fn complete(api: &mut OpenApi, dimensions: &Dimensions) {
         let is_request = name.ends_with("Spec") || name == "WeightMap";
         if let (true, RefOr::T(Schema::Object(object))) = (is_request, schema) {
             object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+        }
+    }
+    // A page's items are generated in place, as "all of" the parts of what they are.
+    let known: Vec<String> = schemas.keys().cloned().collect();
+    for name in known {
+        let page = schemas.get_mut(&format!("Page_{name}"));
+        if let Some(RefOr::T(Schema::Object(page))) = page {
+            let items = ArrayBuilder::new().items(Ref::from_schema_name(name));
+            page.properties.insert("items".into(), items.build().into());
         }
     }
 }

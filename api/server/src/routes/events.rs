@@ -34,12 +34,14 @@ struct Follow {
     /// Only what happened after this revision. Left out: from now on.
     since: Option<u64>,
     /// Wait this long for something to happen, such as `30s` or `500ms`, and answer with JSON.
+    #[param(pattern = "^[0-9]{1,9}(ms|s)?$")]
     wait: Option<String>,
 }
 
 /// Follow changes: a server-sent event stream, or with `wait` or `since` one page of JSON.
 #[utoipa::path(get, path = "/v1/events", tag = "cluster", params(Follow),
-    responses((status = 200, description = "Events", body = EventPage), Problems))]
+    responses((status = 200, description = "Events",
+               content((EventPage = "application/json"), (String = "text/event-stream"))), Problems))]
 async fn events(
     Handle(service): Handle<Service>,
     Params(follow): Params<Follow>,

@@ -93,7 +93,7 @@ async fn place_batch(
 }
 
 /// Read a decision as it was made.
-#[utoipa::path(get, path = "/v1/decisions/{id}", tag = "placements", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/v1/decisions/{id}", tag = "placements", params(("id" = String, Path, pattern = "^d[0-9]+(-[0-9]+)?$")),
     responses((status = 200, description = "The decision", body = PlacementAnswer), Problems))]
 async fn decision(Handle(service): Handle<Service>, Id(id): Id) -> Answer {
     let unknown =

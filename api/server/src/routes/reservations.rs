@@ -18,7 +18,7 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
 }
 
 /// Read a reservation that is held.
-#[utoipa::path(get, path = "/v1/reservations/{id}", tag = "reservations", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/v1/reservations/{id}", tag = "reservations", params(("id" = String, Path, pattern = "^r[0-9]+$")),
     responses((status = 200, description = "The reservation", body = ReservationView), Problems))]
 async fn get(Handle(service): Handle<Service>, Id(id): Id) -> Answer {
     let number = number(&id)?;
@@ -43,7 +43,7 @@ async fn get(Handle(service): Handle<Service>, Id(id): Id) -> Answer {
 
 /// Make a held placement final.
 #[utoipa::path(post, path = "/v1/reservations/{id}/confirm", tag = "reservations",
-    params(("id" = String, Path), Dry),
+    params(("id" = String, Path, pattern = "^r[0-9]+$"), Dry),
     responses((status = 200, description = "Confirmed", body = ReservationView), Problems))]
 async fn confirm(
     Handle(service): Handle<Service>,
@@ -60,7 +60,7 @@ async fn confirm(
 
 /// Give a held place back. Releasing again changes nothing.
 #[utoipa::path(post, path = "/v1/reservations/{id}/release", tag = "reservations",
-    params(("id" = String, Path), Dry),
+    params(("id" = String, Path, pattern = "^r[0-9]+$"), Dry),
     responses((status = 200, description = "Released", body = ReservationView), Problems))]
 async fn release(
     Handle(service): Handle<Service>,

@@ -27,6 +27,10 @@ async fn the_document_is_complete_and_names_the_dimensions_of_this_cluster() {
         let pointer = reference.trim_start_matches('#');
         assert!(api.pointer(pointer).is_some(), "{reference} leads nowhere");
     }
+    let extra = vec![cluster::Name::new("gpu_slots").expect("a name")];
+    let dimensions = cluster::Dimensions::with_extra(extra).expect("one extra dimension");
+    let generated = serde_json::to_value(server::openapi(&dimensions)).expect("a document");
+    assert_eq!(api, generated);
     let quantities = &api["components"]["schemas"]["Quantities"]["properties"];
     assert!(quantities["gpu_slots"].is_object(), "{quantities}");
     for path in [
@@ -51,10 +55,25 @@ async fn the_document_is_complete_and_names_the_dimensions_of_this_cluster() {
         "/health",
         "/healthz",
         "/ready",
+        "/metrics",
     ] {
         assert!(api["paths"][path].is_object(), "{path} is not documented");
     }
     world.stop().await;
+}
+
+/// What is served for a cluster without dimensions of its own, as a file for those who generate
+/// clients from it. `UPDATE=1 cargo test -p server --test http openapi` writes it anew.
+#[test]
+fn the_openapi_file_is_what_is_served() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi.json");
+    let generated = server::openapi(&cluster::Dimensions::default());
+    let generated = generated.to_pretty_json().expect("a document") + "\n";
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, &generated).expect("written");
+    }
+    let kept = std::fs::read_to_string(path).expect("api/openapi.json");
+    assert!(kept == generated, "api/openapi.json is stale: run this test again with UPDATE=1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,4 +5,5 @@ mod connections;
 mod documentation;
 mod journey;
 mod metrics;
+mod patience;
 mod world;

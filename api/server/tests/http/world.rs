@@ -5,6 +5,7 @@ use serde_json::Value;
 use server::{AcceptLimits, Ended, Service};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{DiskOptions, SimDisk, SimulatedLog, SimulatedOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -56,6 +57,11 @@ impl World {
     }
 
     pub(crate) async fn with(limits: AcceptLimits) -> Self {
+        Self::with_queue(limits, 1_024).await
+    }
+
+    /// `queue`: how many calls may wait for the writer.
+    pub(crate) async fn with_queue(limits: AcceptLimits, queue: usize) -> Self {
         let clock = Arc::new(|| {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             now.map_or(0, |now| now.as_millis() as u64)
@@ -68,7 +74,7 @@ impl World {
         let declare = engine::Call::internal(Request::DeclareDimensions(dimensions));
         engine.propose(&declare, clock()).expect("declared");
         engine.commit().expect("committed");
-        let (service, _) = Service::start(engine, 1_024, clock).expect("a thread");
+        let (service, _) = Service::start(engine, queue, clock).expect("a thread");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
@@ -85,6 +91,31 @@ impl World {
         let ended = self.serving.await.expect("no panic");
         self.service.writer().stop();
         ended
+    }
+
+    /// Keeps the writer from working on anything until the returned sender is dropped.
+    pub(crate) fn hold_up(&self) -> std::sync::mpsc::Sender<()> {
+        let (release, held) = std::sync::mpsc::channel();
+        let (entered, busy) = std::sync::mpsc::channel();
+        let answer = move |_: Result<engine::Reply, engine::Refusal>| {
+            entered.send(()).expect("the test waits for it");
+            // Ends with an error, because nothing is ever sent.
+            let _ = held.recv();
+        };
+        self.service.writer().flush(Box::new(answer));
+        busy.recv().expect("the writer answers");
+        release
+    }
+
+    pub(crate) fn queue_depth(&self) -> usize {
+        self.service.writer().waiting()
+    }
+
+    /// Returns when this many calls wait for the writer.
+    pub(crate) async fn wait_for_queue(&self, depth: usize) {
+        while self.queue_depth() != depth {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
