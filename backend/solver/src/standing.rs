@@ -81,8 +81,6 @@ struct Changes {
     rows: VecDeque<HostIx>,
     /// Changes that are no longer remembered.
     forgotten: u64,
-    /// The number of each row's latest change.
-    latest: Vec<u64>,
 }
 
 impl Default for Standings {
@@ -234,10 +232,6 @@ impl Changes {
             self.rows.pop_front();
             self.forgotten += 1;
         }
-        if self.latest.len() <= ix.row() {
-            self.latest.resize(ix.row() + 1, 0);
-        }
-        self.latest[ix.row()] = self.count();
         self.rows.push_back(ix);
     }
 
@@ -245,11 +239,9 @@ impl Changes {
         self.forgotten + self.rows.len() as u64
     }
 
-    /// The rows that changed after the first `followed` changes, each once, if all are remembered.
+    /// The rows that changed after the first `followed` changes, if all are remembered.
     fn since(&self, followed: u64) -> Option<impl Iterator<Item = HostIx> + '_> {
         let skip = followed.checked_sub(self.forgotten)?;
-        let rows = self.rows.range(skip as usize..).zip(followed..);
-        let last = rows.filter(|&(ix, number)| self.latest[ix.row()] == number);
-        Some(last.map(|(ix, _)| *ix))
+        Some(self.rows.range(skip as usize..).copied())
     }
 }

@@ -3,7 +3,7 @@
 mod world;
 
 use cluster::HostIx;
-use solver::{Scratch, feasible, place, place_batch};
+use solver::{Chosen, Scratch, feasible, place, place_batch};
 use world::random::Random;
 use world::{Placed, World, reference};
 
@@ -132,5 +132,54 @@ fn a_batch_answers_as_if_placed_one_by_one() {
                 }
             }
         });
+    }
+}
+
+/// What the tables remember of a shape must follow every change, also those that a batch makes and
+/// takes back.
+#[test]
+fn shapes_that_come_again_and_again_are_answered_as_by_fresh_tables() {
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let mut scratch = Scratch::default();
+        let mut world = World { hosts: vec![None; 150], placed: Vec::new() };
+        let mut problem = solver::Problem::new(5);
+        for row in 0..150 {
+            change_host(&mut world, &mut problem, &mut random, row);
+        }
+        let (mut next, how) = (0, random.how(150));
+        let shapes: Vec<cluster::Vm> = (0..5).map(|_| random.vm(&mut next)).collect();
+        let mut another = |random: &mut Random| {
+            let mut vm = random.pick(&shapes);
+            vm.key.id = random.vm(&mut next).key.id;
+            vm
+        };
+        for step in 0..120 {
+            let vm = another(&mut random);
+            match random.below(4) {
+                0 => {
+                    let count = random.below(12);
+                    let vms: Vec<_> = (0..count).map(|_| another(&mut random)).collect();
+                    let vms: Vec<&cluster::Vm> = vms.iter().collect();
+                    let choices = place_batch(&mut problem, &mut scratch, &vms, &how, false);
+                    let fresh = place_batch(&mut world.problem(), &mut scratch, &vms, &how, false);
+                    assert_eq!(choices, fresh, "seed {seed}, step {step}, {how:?}, {vms:#?}");
+                }
+                1 if !world.placed.is_empty() => {
+                    let row = random.below(world.placed.len() as u64) as usize;
+                    let Placed { host, vm, committed } = world.placed.swap_remove(row);
+                    problem.remove_vm(host, &vm, &committed);
+                }
+                _ => {
+                    let choice = place(&mut problem, &mut scratch, &vm, &how);
+                    let fresh = place(&mut world.problem(), &mut scratch, &vm, &how);
+                    assert_eq!(choice, fresh, "seed {seed}, step {step}, {how:?}, {vm:#?}");
+                    if let Some(Chosen { host, committed, .. }) = choice.host {
+                        problem.add_vm(host, &vm, &committed);
+                        world.placed.push(Placed { host, vm, committed });
+                    }
+                }
+            }
+        }
     }
 }
