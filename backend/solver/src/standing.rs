@@ -314,6 +314,7 @@ impl Changes {
     fn since(&self, followed: u64) -> Option<impl Iterator<Item = HostIx> + '_> {
         let skip = followed.checked_sub(self.forgotten)?;
         Some(self.rows.range(skip as usize..).copied())
+<<<<<<< HEAD
     }
 
     /// Forgets the changes after the first `began`.
@@ -325,5 +326,7 @@ impl Changes {
                 self.forgotten = began;
             }
         }
+=======
+>>>>>>> tune
     }
 }
