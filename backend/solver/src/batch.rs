@@ -19,7 +19,6 @@ pub fn place_batch(
     let mut how = *how;
     let mut choices = vec![Choice::default(); vms.len()];
     let order = batch_order(problem, vms, how.strategy);
-    problem.begin_trial();
     for &row in &order {
         let choice = place(problem, scratch, vms[row], &how);
         if let Some(chosen) = &choice.host {
@@ -28,10 +27,11 @@ pub fn place_batch(
         }
         choices[row] = choice;
     }
-    problem.end_trial(order.iter().rev().filter_map(|&row| {
-        let chosen = choices[row].host.as_ref()?;
-        Some((chosen.host, vms[row], &chosen.committed))
-    }));
+    for &row in order.iter().rev() {
+        if let Some(chosen) = &choices[row].host {
+            problem.remove_vm(chosen.host, vms[row], &chosen.committed);
+        }
+    }
     if atomic && choices.iter().any(|choice| choice.host.is_none()) {
         choices.iter_mut().for_each(withdraw);
     }

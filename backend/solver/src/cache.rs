@@ -77,10 +77,6 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
         &mut self.entries[slot.0 as usize].value
     }
 
-    pub(crate) fn find(&self, key: &K) -> Option<&V> {
-        self.slots.get(key).map(|&slot| self.get(slot))
-    }
-
     pub(crate) fn for_each(&mut self, mut patch: impl FnMut(&K, &mut V)) {
         for entry in &mut self.entries {
             patch(&entry.key, &mut entry.value);

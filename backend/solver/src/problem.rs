@@ -91,26 +91,8 @@ impl Problem {
 
     /// Takes a VM off a host and gives back what it was added with.
     pub fn remove_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
-        self.standings.note(host);
-        self.uncount_vm(host, vm, committed);
-    }
-
-    /// From here on, VMs are added to try something. `end_trial` must be told all of them.
-    pub(crate) fn begin_trial(&mut self) {
-        self.standings.begin_trial();
-    }
-
-    /// Takes every VM back that was added since the trial began, the last one first.
-    pub(crate) fn end_trial<'a>(
-        &mut self,
-        vms: impl Iterator<Item = (HostIx, &'a Vm, &'a Amounts)>,
-    ) {
-        vms.for_each(|(host, vm, committed)| self.uncount_vm(host, vm, committed));
-        self.standings.end_trial(&self.room, &self.prices);
-    }
-
-    fn uncount_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
         self.room.commit(host, committed, false);
+        self.standings.note(host);
         self.groups.remove_vm(&vm.key);
         for group in groups_of(vm) {
             let key = SubjectKey::new(&vm.key.tenant, SubjectKind::Group, group);

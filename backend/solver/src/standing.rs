@@ -7,8 +7,7 @@
 //! kept for all demands together, and the most that this demand can add to it. It is made exact
 //! when a search for the best looks at it, and stays so until the host changes. So a demand that
 //! is new, or rare, or finds many hosts changed, costs only what the best hosts cost. Columns
-//! follow the hosts lazily: a log of changed rows tells which values to start again with. Changes
-//! that were only tried are taken back from log and columns alike, as if they had not been.
+//! follow the hosts lazily: a log of changed rows tells which values to start again with.
 
 use crate::bits::{Bits, LANES};
 use crate::cache::{Cache, Slot};
@@ -50,8 +49,6 @@ pub(crate) struct Standings {
     columns: Cache<Key, Standing>,
     bases: Cache<View, Base>,
     changes: Changes,
-    /// How many changes there were when the trial in progress began.
-    trial: Option<u64>,
 }
 
 /// The sums for one demand, each exact or a bound from above.
@@ -68,8 +65,6 @@ pub(crate) struct Standing {
     followed: u64,
     /// The prices' epoch that the column was made in.
     epoch: u64,
-    /// The hosts that changed in the trial in progress, with the values that were exact before.
-    tried: Vec<(HostIx, Option<i32>)>,
 }
 
 /// The sums without a demand.
@@ -91,7 +86,7 @@ struct Changes {
 impl Default for Standings {
     fn default() -> Self {
         let (columns, bases) = (Cache::new(LIMIT), Cache::new(BASE_LIMIT));
-        Self { columns, bases, changes: Changes::default(), trial: None }
+        Self { columns, bases, changes: Changes::default() }
     }
 }
 
@@ -112,7 +107,7 @@ impl Standings {
         base.follow(view, &self.changes, room, prices);
         let key = Key { view, demand: vm.demand.clone(), cpu_unit: vm.cpu_unit };
         let slot = self.columns.slot(&key, Standing::default);
-        self.columns.get_mut(slot).follow(base, slack, &self.changes, self.trial);
+        self.columns.get_mut(slot).follow(base, slack, &self.changes);
         slot
     }
 
@@ -128,20 +123,6 @@ impl Standings {
     /// A host changed, or what runs on it.
     pub(crate) fn note(&mut self, ix: HostIx) {
         self.changes.note(ix);
-    }
-
-    /// From here on, changes are tried: `end_trial` takes them back.
-    pub(crate) fn begin_trial(&mut self) {
-        self.trial = Some(self.changes.count());
-    }
-
-    /// Every host is again as it was when the trial began.
-    pub(crate) fn end_trial(&mut self, room: &Room, prices: &Prices) {
-        let Some(began) = self.trial.take() else { return };
-        let Self { columns, bases, changes, .. } = self;
-        bases.for_each(|view, base| base.take_back(*view, began, changes, room, prices));
-        columns.for_each(|key, column| column.take_back(bases.find(&key.view), began, changes));
-        changes.take_back(began);
     }
 }
 
@@ -176,20 +157,19 @@ impl Standing {
         self.exact.insert(host);
     }
 
-    fn follow(&mut self, base: &Base, slack: i32, changes: &Changes, trial: Option<u64>) {
+    fn follow(&mut self, base: &Base, slack: i32, changes: &Changes) {
         let same = self.epoch == base.epoch
             && self.values.len() == base.values.len()
             && self.slack == slack;
         match changes.since(self.followed) {
-            Some(rows) if same => rows.zip(self.followed..).for_each(|(host, number)| {
-                if trial.is_some_and(|began| number >= began) {
-                    let exact = self.is_exact(host).then(|| self.value(host));
-                    self.tried.push((host, exact));
-                }
-                self.put(host, None, base);
+            Some(rows) if same => rows.for_each(|host| {
+                let bound = base.values[host.row()] + slack;
+                self.values[host.row()] = bound;
+                self.exact.remove(host);
+                let highest = &mut self.highest[host.row() / LANES];
+                *highest = bound.max(*highest);
             }),
             _ => {
-                self.tried.clear();
                 self.values.clear();
                 self.values.extend(base.values.iter().map(|sum| sum + slack));
                 self.exact.clear();
@@ -200,36 +180,6 @@ impl Standing {
             }
         }
         self.followed = changes.count();
-    }
-
-    /// Sets a value: as it is known exactly, or a bound.
-    fn put(&mut self, host: HostIx, exact: Option<i32>, base: &Base) {
-        let value = exact.unwrap_or(base.values[host.row()] + self.slack);
-        self.values[host.row()] = value;
-        self.exact.put(host, exact.is_some());
-        let highest = &mut self.highest[host.row() / LANES];
-        *highest = value.max(*highest);
-    }
-
-    /// Forgets the changes after the first `began`; the base has done so.
-    fn take_back(&mut self, base: Option<&Base>, began: u64, changes: &Changes) {
-        if self.followed <= began {
-            return;
-        }
-        match (base, changes.since(began)) {
-            (Some(base), Some(rows)) if base.values.len() == self.values.len() => {
-                // A column that was made during the trial knows nothing of the time before.
-                if self.tried.len() as u64 != self.followed - began {
-                    self.tried.clear();
-                    rows.for_each(|host| self.put(host, None, base));
-                }
-                while let Some((host, exact)) = self.tried.pop() {
-                    self.put(host, exact, base);
-                }
-            }
-            _ => *self = Self::default(),
-        }
-        self.followed = began;
     }
 }
 
@@ -246,27 +196,6 @@ impl Base {
             }
         }
         self.followed = changes.count();
-    }
-
-    /// Forgets the changes after the first `began`. The hosts are as they were then.
-    fn take_back(
-        &mut self,
-        view: View,
-        began: u64,
-        changes: &Changes,
-        room: &Room,
-        prices: &Prices,
-    ) {
-        if self.followed <= began {
-            return;
-        }
-        match changes.since(began) {
-            Some(rows) => {
-                rows.for_each(|host| self.values[host.row()] = view.sum(None, room, prices, host))
-            }
-            None => *self = Self::default(),
-        }
-        self.followed = began;
     }
 }
 
@@ -314,19 +243,5 @@ impl Changes {
     fn since(&self, followed: u64) -> Option<impl Iterator<Item = HostIx> + '_> {
         let skip = followed.checked_sub(self.forgotten)?;
         Some(self.rows.range(skip as usize..).copied())
-<<<<<<< HEAD
-    }
-
-    /// Forgets the changes after the first `began`.
-    fn take_back(&mut self, began: u64) {
-        match began.checked_sub(self.forgotten) {
-            Some(kept) => self.rows.truncate(kept as usize),
-            None => {
-                self.rows.clear();
-                self.forgotten = began;
-            }
-        }
-=======
->>>>>>> tune
     }
 }

@@ -135,13 +135,8 @@ fn a_batch_answers_as_if_placed_one_by_one() {
     }
 }
 
-<<<<<<< HEAD
-/// What tables remember of a shape must follow every change, also through batches, which try out
-/// changes and take them back.
-=======
 /// What the tables remember of a shape must follow every change, also those that a batch makes and
 /// takes back.
->>>>>>> tune
 #[test]
 fn shapes_that_come_again_and_again_are_answered_as_by_fresh_tables() {
     for seed in 0..30 {
