@@ -14,6 +14,7 @@ run: build-deps ## serve a demo fleet on http://127.0.0.1:8080
 
 test: test-deps ## every test
 	$(CARGO) test --workspace --locked
+	tests/contract/run
 
 lint: build-deps ## formatting and lints, as CI runs them
 	$(CARGO) fmt --all --check
