@@ -2,6 +2,7 @@
 # Installs what `make` lacks, and nothing that is there: `tests/deps.sh build` for what the build
 # needs, `tests/deps.sh test` for what the tests need beyond it. Quiet and quick when all is there.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 packages=()
 
@@ -21,6 +22,20 @@ needs_of_build() {
 needs_of_test() {
     needs_of_build
     need git git
+    need python3 python3
+    # Debian's python3 comes without what makes virtual environments.
+    python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+}
+
+# Python tools go into .venv, which is left alone while it is made from the same list.
+install_python_tools() {
+    local list=tests/contract/requirements.txt
+    cmp -s "$list" .venv/requirements.txt && return 0
+    echo "installing schemathesis into .venv" >&2
+    rm -rf .venv
+    python3 -m venv .venv
+    .venv/bin/pip install --quiet --disable-pip-version-check -r "$list"
+    cp "$list" .venv/requirements.txt
 }
 
 install() {
@@ -46,3 +61,4 @@ test) needs_of_test ;;
     ;;
 esac
 install
+[ "$1" != test ] || install_python_tools

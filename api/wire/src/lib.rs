@@ -38,7 +38,7 @@ pub use json::Value;
 pub use limits::Limits;
 pub use overview::{
     BulkAnswer, BulkFailure, CapacityView, Event, EventPage, Page, PoolCapacity, StateHash,
-    WeightMap,
+    StreamedEvent, WeightMap,
 };
 pub use placement::{
     AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,

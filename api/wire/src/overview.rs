@@ -69,7 +69,7 @@ pub struct Event {
     pub revision: u64,
     /// Milliseconds since 1970, in the service's own time.
     pub at_ms: u64,
-    /// What happened, such as `vm_placed` or `host_changed`.
+    /// What happened, such as `vm_placed` or `host_put`.
     pub kind: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NameSchema>)]
@@ -92,6 +92,17 @@ pub struct EventPage {
     pub events: Vec<Event>,
     /// Ask for what comes after this.
     pub revision: u64,
+}
+
+/// One event of the stream, by the fields of the server-sent event protocol.
+#[derive(Debug, ToSchema)]
+pub struct StreamedEvent {
+    /// The revision; give it back as `Last-Event-ID` to go on after it.
+    pub id: String,
+    /// The event's kind.
+    pub event: String,
+    /// The event as JSON.
+    pub data: String,
 }
 
 /// One page of a list.

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use wire::{Code, EventPage};
+use wire::{Code, EventPage, StreamedEvent};
 
 /// Kept back from the caller's time, so that an empty answer still arrives in it.
 const MARGIN: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ struct Follow {
 /// Follow changes: a server-sent event stream, or with `wait` or `since` one page of JSON.
 #[utoipa::path(get, path = "/v1/events", tag = "cluster", params(Follow),
     responses((status = 200, description = "Events",
-               content((EventPage = "application/json"), (String = "text/event-stream"))), Problems))]
+               content((EventPage = "application/json"), (StreamedEvent = "text/event-stream"))), Problems))]
 async fn events(
     Handle(service): Handle<Service>,
     Params(follow): Params<Follow>,
