@@ -14,11 +14,8 @@ run: build-deps ## serve a demo fleet on http://127.0.0.1:8080
 
 test: test-deps ## every test
 	$(CARGO) test --workspace --locked
-<<<<<<< HEAD
-	$(CARGO) test --locked -p chaos --features planted-bugs --test planted -- --nocapture
-=======
 	tests/contract/run
->>>>>>> http
+	$(CARGO) test --locked -p chaos --features planted-bugs --test planted -- --nocapture
 
 lint: build-deps ## formatting and lints, as CI runs them
 	$(CARGO) fmt --all --check
