@@ -20,6 +20,8 @@ use wire::{AdoptSpec, HostSpec, PlacementSpec, VmSpec};
 
 /// Connections that share the timetable: enough that one slow answer delays nobody else.
 const CONNECTIONS: usize = 48;
+/// How full the fleet starts: requests only arrive here, and should find room to the end.
+const FILL_PERMILLE: u32 = 650;
 /// Lines in one bulk body while the fleet is brought in.
 const LINES: usize = 5_000;
 /// Requests before the measured ones: caches fill and connections open.
@@ -58,7 +60,8 @@ pub struct HttpReport {
 }
 
 pub fn run(spec: &HttpSpec) -> Result<HttpReport, Failure> {
-    let fleet = Fleet::generate(&FleetSpec::new(spec.hosts, spec.vms, spec.seed));
+    let fleet = FleetSpec::new(spec.hosts, spec.vms, spec.seed);
+    let fleet = Fleet::generate(&FleetSpec { fill_permille: FILL_PERMILLE, ..fleet });
     let bodies = bodies(spec, &fleet)?;
     let service = Process::start(&spec.program, &spec.data_dir)?;
     let (hosts, vms) = (fleet.hosts.len(), fleet.placed.len());
