@@ -223,10 +223,10 @@ impl Step<'_> {
     }
 
     fn add_vm(&mut self, entry: VmEntry) -> Result<(), Broken> {
-        let (host, hold, key) = (entry.host, entry.hold, entry.vm.key.clone());
-        let committed = entry.committed.clone();
+        let (host, hold, committed) = (entry.host, entry.hold, entry.committed.clone());
         let inserted = self.state.vms.insert(entry);
-        let ix = inserted.ok_or_else(|| self.broken(format!("VM {key} is there already")))?;
+        let ix =
+            inserted.ok_or_else(|| self.broken("a VM of this name is there already".into()))?;
         self.take(host, &committed)?;
         let vms = &mut self.host_mut(host)?.vms;
         let row = vms.partition_point(|&other| other < ix);
@@ -240,16 +240,16 @@ impl Step<'_> {
     }
 
     fn remove_vm(&mut self, ix: VmIx) -> Result<(), Broken> {
-        let gone = || self.broken(format!("VM row {} is empty", ix.0));
-        let entry = self.state.vms.get(ix).cloned().ok_or_else(gone)?;
-        if let Some(Hold { reservation, .. }) = entry.hold {
-            self.forget_hold(reservation)?;
+        let removed = self.state.vms.remove(ix);
+        let entry = removed.ok_or_else(|| self.broken(format!("VM row {} is empty", ix.0)))?;
+        if let Some(Hold { reservation, expires_ms }) = entry.hold {
+            self.state.holds.remove(&reservation);
+            self.state.expiries.remove(&(expires_ms, reservation));
         }
         if !planted::is(Bug::UsageNotReleased) {
             self.give_back(entry.host, &entry.committed)?;
         }
         self.host_mut(entry.host)?.vms.retain(|&other| other != ix);
-        self.state.vms.remove(ix);
         self.changes.push(Change::vm_removed(&entry));
         Ok(())
     }
