@@ -3,8 +3,8 @@
 mod tiny;
 
 use cluster::{Amounts, Dim, HostIx, Reason, Strategy, Vm};
-use solver::{How, Scratch, place, place_batch};
-use tiny::{Tiny, hosts, vm};
+use solver::{Choice, How, Scratch, place, place_batch};
+use tiny::{Tiny, hosts, name, vm};
 
 fn check(tiny: &mut Tiny, vms: &[Vm], atomic: bool, expect: &[Option<u32>]) {
     let vms: Vec<&Vm> = vms.iter().collect();
@@ -94,4 +94,20 @@ fn many_vms_of_few_shapes_are_answered_as_one_by_one() {
             }
         }
     }
+}
+
+#[test]
+fn hosts_that_all_changed_since_the_last_request_are_weighed_again() {
+    let mut fleet = hosts(128);
+    fleet[64..].iter_mut().for_each(|host| host.pool = Some(name("b")));
+    let mut tiny = Tiny::new(&fleet);
+    let mut vm = vm("new");
+    vm.pool = Some(name("b"));
+    let chosen = |choice: Choice| choice.host.map(|chosen| chosen.host);
+    assert_eq!(chosen(tiny.place(&vm)), Some(HostIx(64)));
+    // Every host of the first block, none of which is in the pool, and all but one of the second.
+    (0..127).for_each(|row| tiny.put(row, &cores(&format!("v{row}"), 2)));
+    assert_eq!(chosen(tiny.place(&vm)), Some(HostIx(127)));
+    tiny.put(127, &cores("v127", 2));
+    assert_eq!(chosen(tiny.place(&vm)), Some(HostIx(64)));
 }
