@@ -8,9 +8,7 @@ use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
 use crate::state::{DecisionId, Health, HostEntry, VmEntry};
-use cluster::{
-    Amounts, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Reason, Vm, VmKey,
-};
+use cluster::{Amounts, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Vm, VmKey};
 use policy::Policy;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -392,11 +390,6 @@ impl Core {
             }
             None => Refusal::UnknownVm(entry.vm.key.clone()),
         }
-    }
-
-    /// Why the VM may not be placed on this host right now; `None` if it may.
-    pub fn reason_against(&mut self, vm: &Vm, host: HostIx) -> Option<Reason> {
-        solver::feasible(&mut self.problem, vm, host).err()
     }
 }
 

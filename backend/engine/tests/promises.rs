@@ -2,7 +2,7 @@
 
 mod common;
 
-use cluster::{Amounts, Dimensions, HostState, Revision, Strategy, Term};
+use cluster::{Amounts, Dimensions, HostState, Revision, Strategy};
 use common::{Bench, host, key, name, vm};
 use engine::{
     Call, DecisionId, Drift, Observed, Options, Outcome, PlaceRequest, Refusal, Request, drift,
@@ -244,7 +244,6 @@ fn weights_and_strategy_change_the_next_decision() {
     let weights = Weights::new([0, 0, 1, 0, 0]).expect("valid weights");
     let stale = Request::SetWeights { weights, if_revision: Some(1) };
     assert_eq!(bench.ask(stale), Err(Refusal::Stale { seen: 1, current: 2 }));
-    let _ = Term::ALL;
 }
 
 #[test]
