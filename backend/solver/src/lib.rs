@@ -28,6 +28,6 @@ mod standing;
 mod tally;
 mod wishes;
 
-pub use batch::{batch_order, place_batch};
+pub use batch::{batch_order, place_batch, place_batch_followed};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
 pub use problem::Problem;
