@@ -95,17 +95,27 @@ impl Term {
     }
 }
 
-/// The weighted parts of a score, by `Term`; their sum is the score.
+/// The weighted parts of a score; their sum is the score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Breakdown(pub [i64; 5]);
+pub struct Breakdown {
+    /// By `Term`.
+    pub terms: [i64; 5],
+    /// What the active policies give or take.
+    pub policy: i64,
+}
 
 impl Breakdown {
+    /// A score in which no policy has a say.
+    pub fn of_terms(terms: [i64; 5]) -> Self {
+        Self { terms, policy: 0 }
+    }
+
     pub fn get(&self, term: Term) -> i64 {
-        self.0[term.row()]
+        self.terms[term.row()]
     }
 
     pub fn total(&self) -> i64 {
-        self.0.iter().sum()
+        self.terms.iter().sum::<i64>() + self.policy
     }
 }
 
@@ -122,11 +132,13 @@ pub enum Reason {
     Affinity,
     AntiAffinity,
     Spread,
+    /// A filter of an active policy.
+    Policy,
     Capacity(Dim),
 }
 
 /// The order in which reasons are tried; `Capacity` follows, by dimension.
-pub const REASON_ORDER: [Reason; 10] = [
+pub const REASON_ORDER: [Reason; 11] = [
     Reason::HostState,
     Reason::Pool,
     Reason::Selector,
@@ -137,6 +149,7 @@ pub const REASON_ORDER: [Reason; 10] = [
     Reason::Affinity,
     Reason::AntiAffinity,
     Reason::Spread,
+    Reason::Policy,
 ];
 
 impl Reason {
@@ -153,6 +166,7 @@ impl Reason {
             Reason::Affinity => "affinity",
             Reason::AntiAffinity => "anti_affinity",
             Reason::Spread => "spread",
+            Reason::Policy => "policy",
             Reason::Capacity(_) => return None,
         })
     }

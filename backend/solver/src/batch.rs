@@ -69,5 +69,6 @@ fn withdraw(choice: &mut Choice) {
     if choice.host.take().is_some() {
         choice.alternatives.clear();
         choice.rejections = Default::default();
+        choice.by_rule.clear();
     }
 }

@@ -159,6 +159,11 @@ impl Room {
         ask.taken_at(self.hosts[host.row()].speed_permille)
     }
 
+    /// What is committed of a dimension on a host.
+    pub(crate) fn committed(&self, host: HostIx, dim: Dim) -> u64 {
+        self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.committed)
+    }
+
     pub(crate) fn host(&self, host: HostIx) -> Use {
         self.hosts[host.row()]
     }

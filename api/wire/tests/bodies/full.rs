@@ -152,7 +152,7 @@ pub(crate) fn decision() -> Decision {
             host: name("rack1/h1"),
             incarnation: 3,
             score: 70,
-            breakdown: Breakdown([50, 30, -20, 10, 0]),
+            breakdown: Breakdown::of_terms([50, 30, -20, 10, 0]),
         },
         strategy: Strategy::BestFit,
         alternatives: [Alternative { host: name("h2"), score: -5 }].into_iter().collect(),

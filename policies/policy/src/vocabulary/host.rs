@@ -151,6 +151,19 @@ impl HostField {
         resource.map_or(HostField::Unknown, HostField::Utilisation)
     }
 
+    /// Whether the value changes when a VM comes to the host or leaves it.
+    pub fn follows_load(&self) -> bool {
+        matches!(
+            self,
+            HostField::Allocated(_)
+                | HostField::Free(_)
+                | HostField::Utilisation(_)
+                | HostField::VmCount
+                | HostField::PowerWatts
+                | HostField::PowerUtilization
+        )
+    }
+
     /// The value for one host.
     pub fn value(&self, view: &HostView<'_>) -> Value {
         let host = view.host;
