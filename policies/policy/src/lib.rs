@@ -16,7 +16,9 @@ mod code;
 mod conflicts;
 mod diagnostic;
 mod document;
+mod evaluate;
 mod expr;
+mod format;
 mod program;
 mod read;
 pub mod scalar;
@@ -36,7 +38,9 @@ pub use document::{
     MAX_METADATA, MAX_NESTING, MAX_PARAMETERS, MAX_RULE_WEIGHT, MAX_RULES, MAX_TEXT_BYTES, Marks,
     Parameter, ParameterType, PolicyType, Rule,
 };
+pub use evaluate::{DEFAULT_FUEL, EvaluateError, LogLine, Request, Scratch, Verdicts};
 pub use expr::{At, Expr, ExprKind, Op, Path, Root};
+pub use format::format;
 pub use program::{MAX_PATHS, MAX_STEPS_PER_HOST, Paths, Program, compile, load};
 pub use read::{Syntax, parse, parse_expression};
 pub use scalar::Fault;
