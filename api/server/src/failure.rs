@@ -63,6 +63,7 @@ impl From<Refusal> for Failure {
             Refusal::DoesNotFit { .. } => Code::DOES_NOT_FIT,
             Refusal::UnknownReservation(_) => Code::RESERVATION_NOT_FOUND,
             Refusal::ReservationExpired { .. } => Code::RESERVATION_ENDED,
+            Refusal::Gap { .. } => Code::CONFLICT,
             Refusal::IdempotencyConflict => Code::IDEMPOTENCY_KEY_REUSED,
             Refusal::Busy { .. } => Code::OVERLOADED,
             Refusal::DeadlinePassed => Code::DEADLINE_EXCEEDED,

@@ -30,10 +30,12 @@ pub enum Strategy {
     Spread,
     /// Weighted score that prefers hosts that are in use already.
     Consolidate,
+    /// Fewest VMs, those of others included.
+    FewestVms,
 }
 
 impl Strategy {
-    pub const ALL: [Strategy; 10] = [
+    pub const ALL: [Strategy; 11] = [
         Strategy::Balanced,
         Strategy::FirstFit,
         Strategy::BestFit,
@@ -44,6 +46,7 @@ impl Strategy {
         Strategy::LeastLoaded,
         Strategy::Spread,
         Strategy::Consolidate,
+        Strategy::FewestVms,
     ];
 
     /// The strategy's name in requests and policies.
@@ -59,6 +62,7 @@ impl Strategy {
             Strategy::LeastLoaded => "least_loaded",
             Strategy::Spread => "spread",
             Strategy::Consolidate => "consolidate",
+            Strategy::FewestVms => "fewest_vms",
         }
     }
 

@@ -100,7 +100,16 @@ impl Core {
                     self.problem.remove_vm(*host, vm, committed);
                     self.ledger.remove_vm(*host, vm, committed)
                 }
-                Change::VmKept(_) | Change::Policy => Ok(()),
+                Change::HostReported(ix) => match self.state.host(*ix) {
+                    Some(entry) => {
+                        let foreign = entry.foreign();
+                        self.problem.set_foreign(*ix, &foreign);
+                        self.ledger.set_foreign(*ix, &foreign)
+                    }
+                    // It was removed by the same command, and its row is empty.
+                    None => Ok(()),
+                },
+                Change::VmKept(_) | Change::Policy | Change::Inventory | Change::Gone(_) => Ok(()),
             };
             followed.map_err(|error| broken(&self.state, error.to_string()))?;
         }

@@ -1,8 +1,9 @@
 //! The state as a snapshot keeps it: every row at its place, in one canonical encoding.
 
+use crate::report::{Gone, Inventory};
 use crate::slots::Slots;
 use crate::state::{HostEntry, State, VmEntry};
-use cluster::{Column, Dimensions, HostIx, Revision, VmIx};
+use cluster::{Column, Dimensions, HostIx, Revision, VmIx, VmKey};
 use policy::Policy;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,8 @@ pub struct Frozen {
     vms: Column<VmIx, Option<Arc<VmEntry>>>,
     next_reservation: u64,
     round_robin_after: Option<HostIx>,
+    inventory: Inventory,
+    gone: BTreeMap<VmKey, u64>,
 }
 
 impl Frozen {
@@ -64,6 +67,8 @@ impl Frozen {
             expiries,
             next_reservation: self.next_reservation,
             round_robin_after: self.round_robin_after,
+            inventory: self.inventory,
+            gone: Gone::from_rows(self.gone),
         }
     }
 }
@@ -80,6 +85,8 @@ impl State {
             vms: trimmed(self.vms.rows()),
             next_reservation: self.next_reservation,
             round_robin_after: self.round_robin_after,
+            inventory: self.inventory.clone(),
+            gone: self.gone.rows().clone(),
         }
     }
 }

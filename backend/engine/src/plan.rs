@@ -2,8 +2,10 @@
 //!
 //! Reads the state and changes nothing, so that the same code answers a dry run.
 
+mod reports;
+
 use crate::check;
-use crate::command::{Adoption, Command, Placing, Resizing};
+use crate::command::{Command, Placing, Resizing};
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
@@ -88,6 +90,8 @@ impl Core {
             }
             Request::Tick => self.plan_tick(time_ms),
             Request::SetHostHealth { host, health } => self.plan_health(host, *health),
+            Request::ReportUse(reports) => self.plan_use(reports),
+            Request::ReportVm { vm, at_ns, news } => self.plan_news(vm, *at_ns, news),
         }
     }
 
@@ -239,21 +243,10 @@ impl Core {
             }
             return Err(self.vm_exists(known));
         }
-        let committed = demand_on(vm, &entry.host);
-        // It runs whatever the rules say; what is recorded is whether there was room for it.
-        let allocated = entry.allocated.checked_add(&committed);
-        let fits = allocated.is_some_and(|sum| {
-            committed.iter().all(|(dim, _)| sum.get(dim) <= entry.host.allocatable(dim))
-        });
-        let adoption = Adoption {
-            vm: Arc::clone(vm),
-            host: host.clone(),
-            committed,
-            over_capacity: !fits,
-            request_hash,
-        };
+        let adoption = reports::adoption(Arc::clone(vm), entry, &Amounts::zero(), request_hash);
+        let over_capacity = adoption.over_capacity;
         let outcome =
-            Outcome::Adopted { generation: Generation(1), over_capacity: !fits, repeated: false };
+            Outcome::Adopted { generation: Generation(1), over_capacity, repeated: false };
         Plan::change(Command::Adopt(Box::new(adoption)), outcome)
     }
 
@@ -276,6 +269,7 @@ impl Core {
         };
         let committed = demand_on(&vm, &host.host);
         let others = host.allocated.saturating_sub(&entry.committed);
+        let others = others.checked_add(&host.foreign().used).unwrap_or(others);
         let short = committed.iter().find(|(dim, amount)| {
             // Shrinking in a dimension is always possible, even where the host is over its room.
             *amount > entry.committed.get(*dim)
@@ -404,9 +398,11 @@ pub(crate) fn demand_on(vm: &Vm, host: &Host) -> Amounts {
     }
 }
 
-/// Whether a host's description says nothing new. The engine assigns the incarnation.
+/// Whether a host's description says nothing new. The engine assigns the incarnation and knows
+/// what others use.
 fn same_host(given: &Host, known: &Host) -> bool {
-    Host { incarnation: known.incarnation, ..given.clone() } == *known
+    let (incarnation, foreign) = (known.incarnation, known.foreign.clone());
+    Host { incarnation, foreign, ..given.clone() } == *known
 }
 
 fn check_generation(expected: Option<Generation>, current: Generation) -> Result<(), Refusal> {

@@ -1,6 +1,7 @@
 //! What callers ask of the engine, and what they are told.
 
 use crate::command::Hold;
+use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
     Amounts, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
@@ -103,6 +104,12 @@ pub enum Request {
         host: Name,
         health: Health,
     },
+    ReportUse(Box<UseReports>),
+    ReportVm {
+        vm: VmKey,
+        at_ns: u64,
+        news: VmNews,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,6 +184,8 @@ pub enum Outcome {
     Released { vm: Option<VmKey> },
     Policy(Policy),
     Ticked { expired: u32 },
+    UseReported { generation: u64, repeated: bool },
+    VmReported(Told),
 }
 
 /// What became of one request to place a VM.
@@ -216,6 +225,10 @@ pub enum Refusal {
     UnknownReservation(u64),
     #[error("reservation {reservation} ended at {expires_ms} and can no longer be confirmed")]
     ReservationExpired { reservation: u64, expires_ms: u64 },
+    #[error(
+        "the change is one of inventory {base}, but {current} is known here; send the whole inventory"
+    )]
+    Gap { base: u64, current: u64 },
     #[error("the idempotency key was used before with a different body")]
     IdempotencyConflict,
     #[error("the queue is full; try again in {retry_after_ms} ms")]

@@ -42,6 +42,7 @@ pub(crate) fn host() -> Host {
         failure_ppm_per_year: 20_000,
         heartbeat_deadline_ms: 15_000,
         datastores: names(&["ceph", "nfs:1"]),
+        foreign: cluster::Foreign::default(),
         hardware: Box::new(Hardware {
             numa_nodes: vec![NumaNode {
                 socket: 0,
