@@ -30,10 +30,12 @@ pub enum Strategy {
     Spread,
     /// Weighted score that prefers hosts that are in use already.
     Consolidate,
+    /// Fewest VMs, those of others included.
+    FewestVms,
 }
 
 impl Strategy {
-    pub const ALL: [Strategy; 10] = [
+    pub const ALL: [Strategy; 11] = [
         Strategy::Balanced,
         Strategy::FirstFit,
         Strategy::BestFit,
@@ -44,6 +46,7 @@ impl Strategy {
         Strategy::LeastLoaded,
         Strategy::Spread,
         Strategy::Consolidate,
+        Strategy::FewestVms,
     ];
 
     /// The strategy's name in requests and policies.
@@ -59,6 +62,7 @@ impl Strategy {
             Strategy::LeastLoaded => "least_loaded",
             Strategy::Spread => "spread",
             Strategy::Consolidate => "consolidate",
+            Strategy::FewestVms => "fewest_vms",
         }
     }
 
@@ -192,6 +196,15 @@ impl Rejections {
     }
 }
 
+/// How many hosts one filter of an active policy left out, and the reason it gives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PolicyRejection {
+    pub policy: String,
+    pub rule: String,
+    pub reason: String,
+    pub hosts: u32,
+}
+
 /// A host that would have done too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Alternative {
@@ -222,6 +235,8 @@ pub struct Decision {
     pub alternatives: SmallVec<[Alternative; 3]>,
     /// Hosts left out, by reason. Together with the hosts that could take it: every host.
     pub rejections: Rejections,
+    /// The filters of policies that left most hosts out, most first.
+    pub policy_rejections: Vec<PolicyRejection>,
     pub hosts_considered: u32,
     /// The cluster revision that the decision was made on.
     pub based_on: Revision,

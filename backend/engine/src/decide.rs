@@ -9,9 +9,10 @@ use crate::request::{PlaceRequest, Refusal};
 use crate::state::State;
 use crate::together::Together;
 use cluster::{
-    Affinity, AffinityKind, Alternative, Breakdown, Decision, HostIx, Level, Name, Strength,
-    Subject, Verdict, Vm,
+    Affinity, AffinityKind, Alternative, Breakdown, Decision, HostIx, Level, Name, PolicyRejection,
+    Strength, Subject, Verdict, Vm,
 };
+use policy::ActiveSet;
 use solver::{Choice, Chosen, How};
 use std::borrow::Cow;
 use verify::Ledger;
@@ -37,7 +38,7 @@ impl Core {
         };
         let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, &how);
         if let Some(chosen) = &choice.host {
-            verified(&self.state, &self.ledger, &vm, chosen)?;
+            verified(&self.state, &self.ledger, &self.policies, &vm, chosen)?;
         }
         Ok(self.placing(request, request.fingerprint(), &how, choice))
     }
@@ -101,6 +102,7 @@ impl Core {
                 strategy: how.strategy,
                 alternatives: alternatives.collect(),
                 rejections: choice.rejections,
+                policy_rejections: self.named(&choice.by_rule),
                 hosts_considered: choice.considered,
                 based_on: self.state.revision(),
                 policy_revision: self.state.policy().revision,
@@ -108,6 +110,20 @@ impl Core {
             },
             vm: request.vm.clone(),
         }
+    }
+
+    fn named(&self, by_rule: &[(policy::RuleIx, u32)]) -> Vec<PolicyRejection> {
+        let named = by_rule.iter().filter_map(|&(rule, hosts)| {
+            let (policy, rule) = self.policies.rule(rule)?;
+            let reason = rule.filter_reason().unwrap_or_default().to_owned();
+            Some(PolicyRejection {
+                policy: policy.id().into(),
+                rule: rule.id.to_string(),
+                reason,
+                hosts,
+            })
+        });
+        named.collect()
     }
 
     /// The reservation that a placed request asks for, numbered `ahead` of the next free one.
@@ -123,6 +139,7 @@ impl Core {
 pub(crate) fn verified(
     state: &State,
     ledger: &Ledger,
+    policies: &ActiveSet,
     vm: &Vm,
     chosen: &Chosen,
 ) -> Result<(), Refusal> {
@@ -130,7 +147,11 @@ pub(crate) fn verified(
         return Err(Refusal::Unverified(format!("host row {} is empty", chosen.host.0)));
     };
     let violations = ledger.check(vm, chosen.host, &entry.host.id, &chosen.committed);
-    match violations.first() {
+    let by_policy = || {
+        let dimensions = state.dimensions();
+        ledger.check_policies(policies, dimensions, vm, chosen.host, &entry.effective_host())
+    };
+    match violations.into_iter().next().or_else(by_policy) {
         None => Ok(()),
         Some(violation) => Err(Refusal::Unverified(violation.to_string())),
     }

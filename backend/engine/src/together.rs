@@ -8,6 +8,7 @@ use crate::decide::verified;
 use crate::request::{PlaceRequest, Refusal};
 use crate::state::State;
 use cluster::Vm;
+use policy::ActiveSet;
 use solver::{Choice, Chosen, How};
 use std::sync::mpsc::{Receiver, channel};
 use verify::Ledger;
@@ -36,7 +37,7 @@ impl Core {
         how: &How,
         atomic: bool,
     ) -> Result<Together, Refusal> {
-        let Self { state, problem, ledger, scratch } = self;
+        let Self { state, problem, ledger, scratch, policies } = self;
         let (sender, receiver) = channel();
         let search = move || {
             let vms: Vec<&Vm> = requests.iter().map(|request| request.vm.as_ref()).collect();
@@ -56,7 +57,7 @@ impl Core {
             drop(sender);
             choices
         };
-        let verify = move || follow(state, ledger, requests, receiver);
+        let verify = move || follow(state, ledger, policies, requests, receiver);
         let (choices, prints) = if requests.len() < WORTH_A_THREAD {
             (search(), verify())
         } else {
@@ -75,6 +76,7 @@ impl Core {
 fn follow(
     state: &State,
     ledger: &mut Ledger,
+    policies: &ActiveSet,
     requests: &[PlaceRequest],
     made: Receiver<Vec<Made>>,
 ) -> Result<Vec<[u8; 16]>, Refusal> {
@@ -82,7 +84,7 @@ fn follow(
     let mut added: Vec<(&Vm, Chosen)> = Vec::with_capacity(requests.len());
     let agreed = made.into_iter().flatten().try_for_each(|(row, chosen)| {
         let Some(request) = requests.get(row) else { return Ok(()) };
-        verified(state, ledger, &request.vm, &chosen)?;
+        verified(state, ledger, policies, &request.vm, &chosen)?;
         ledger.add_vm(chosen.host, &request.vm, &chosen.committed).map_err(unverified)?;
         added.push((&request.vm, chosen));
         Ok(())

@@ -44,8 +44,7 @@ impl Policies {
     /// Starts again with another set of policies; every host has to be written again.
     pub(crate) fn install(&mut self, set: Arc<ActiveSet>, dimensions: &Dimensions) {
         let paths = set.paths();
-        self.fields =
-            paths.host.iter().map(|path| HostField::resolve(path, dimensions)).collect();
+        self.fields = paths.host.iter().map(|path| HostField::resolve(path, dimensions)).collect();
         self.vm_fields = paths.vm.iter().map(|path| VmField::resolve(path, dimensions)).collect();
         let of_load = self.fields.iter().enumerate().filter(|(_, field)| field.follows_load());
         self.of_load = of_load.map(|(column, _)| column).collect();
@@ -153,9 +152,8 @@ impl Policies {
         for (word, &bits) in self.stale.words().iter().enumerate() {
             for ix in ones(word, bits) {
                 let Some(host) = hosts.get(ix) else { continue };
-                let used = |dim: Dim| room.committed(ix, dim);
-                let view =
-                    HostView { host, used: &used, vm_count: u64::from(room.host(ix).vms) };
+                let used = |dim: Dim| room.used(ix, dim);
+                let view = HostView { host, used: &used, vm_count: u64::from(room.host(ix).vms) };
                 for &column in &self.of_load {
                     if let Some(field) = self.fields.get(column) {
                         self.table.set(ix.row(), column, field.value(&view));

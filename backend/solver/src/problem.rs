@@ -12,7 +12,7 @@ use crate::prices::Prices;
 use crate::room::Room;
 use crate::standing::Standings;
 use cluster::{
-    AffinityKind, Amounts, Dimensions, Host, HostIx, Level, Name, Strength, Subject, Vm,
+    AffinityKind, Amounts, Dimensions, Foreign, Host, HostIx, Level, Name, Strength, Subject, Vm,
 };
 use policy::ActiveSet;
 use smallvec::SmallVec;
@@ -80,12 +80,19 @@ impl Problem {
         self.policies.put_host(ix, host);
     }
 
+    /// Replaces what others use of a host, and nothing else of it.
+    pub fn set_foreign(&mut self, ix: HostIx, foreign: &Foreign) {
+        self.room.set_foreign(ix, foreign);
+        self.standings.note(ix);
+        self.policies.note(ix);
+    }
+
     /// Removes a host. It must carry no VM.
     pub fn remove_host(&mut self, ix: HostIx) {
         if self.hosts.remove(ix).is_none() {
             return;
         }
-        debug_assert_eq!(self.room.host(ix).vms, 0, "a host that carries VMs was removed");
+        debug_assert_eq!(self.room.own_vms(ix), 0, "a host that carries VMs was removed");
         self.domains.put_host(ix, None, |_| {});
         self.predicates.put_host(ix, None);
         self.prices.put(ix, None);

@@ -187,6 +187,14 @@ impl Rule {
         self.hard_constraint.unwrap_or(true)
     }
 
+    /// What its filter gives as the reason, if it has one.
+    pub fn filter_reason(&self) -> Option<&str> {
+        self.then.iter().find_map(|action| match &action.kind {
+            ActionKind::Filter { reason } => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
     pub(crate) fn has_filter(&self) -> bool {
         self.then.iter().any(|action| matches!(action.kind, ActionKind::Filter { .. }))
     }

@@ -19,6 +19,7 @@ mod document;
 mod evaluate;
 mod expr;
 mod format;
+mod library;
 mod program;
 mod read;
 pub mod scalar;
@@ -41,6 +42,10 @@ pub use document::{
 pub use evaluate::{DEFAULT_FUEL, EvaluateError, LogLine, Request, Scratch, Verdicts};
 pub use expr::{At, Expr, ExprKind, Op, Path, Root};
 pub use format::format;
+pub use library::{
+    Activation, AuditAction, AuditEntry, Checked, Edit, EditError, EditKind, Installed, Library,
+    MAX_AUDIT, MAX_LIBRARY_BYTES, MAX_POLICIES, MAX_VERSIONS, Setting, Settings, Version,
+};
 pub use program::{MAX_PATHS, MAX_STEPS_PER_HOST, Paths, Program, compile, load};
 pub use read::{Syntax, parse, parse_expression};
 pub use scalar::Fault;

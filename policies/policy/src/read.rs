@@ -11,9 +11,11 @@ mod yaml;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::MAX_TEXT_BYTES;
 use crate::{At, Document, Expr, check};
+use serde::{Deserialize, Serialize};
 
 /// How a policy is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Syntax {
     /// NovaCron's policy language.
     Dsl,
