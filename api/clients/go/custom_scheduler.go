@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -30,8 +31,9 @@ type CustomSchedulerOptions[V, N any] struct {
 	Deadline time.Duration
 	// Inventory, if there is one, says which generation the service has.
 	Inventory InventoryView
-	// Fallback are the checks of a node when the service does not decide.
-	Fallback Limits
+	// Limits are the checks of a node against NovaCron's own counters. A node that fails them is no
+	// candidate: NovaCron would refuse the reservation that follows.
+	Limits Limits
 	// OverrideNoCapacity looks for a node also when the service says that there is none. The service
 	// knows more than the node list does, so this is for those who trust the list more.
 	OverrideNoCapacity bool
@@ -53,10 +55,10 @@ type SchedulerCounters struct {
 
 // NewCustomScheduler makes the function that NovaCron's vm.VMScheduler.SetCustomScheduler takes.
 //
-// The function sends the VM and the ids of the candidates, never the nodes, and accepts only a
-// candidate as the answer. If the service is late, failing, unreachable, at another generation or
-// wrong, the function itself takes the least loaded candidate that fits: creating a VM never depends
-// on the service. It returns an error when nothing fits, or when the service says so.
+// The function sends the VM and the ids of the nodes that fit, never the nodes, and accepts only one
+// of them as the answer. If the service is late, failing, unreachable, at another generation or
+// wrong, the function itself takes the least loaded of them: creating a VM never depends on the
+// service. It returns an error when nothing fits, or when the service says so.
 //
 // A call that was given up may still have made a reservation. It expires, or moves to the node that
 // the VM's created event names.
@@ -82,11 +84,14 @@ type customScheduler[V, N any] struct {
 
 func (s customScheduler[V, N]) schedule(v V, nodes []N) (string, error) {
 	if len(nodes) == 0 {
-		// The service would take an empty list for every node.
 		return "", errNoCandidates
 	}
 	vm := s.options.VM(v)
-	chosen, err := s.remote(vm, nodes)
+	candidates := s.candidates(vm, nodes)
+	if len(candidates) == 0 {
+		return "", ErrNoNodeFits
+	}
+	chosen, err := s.remote(vm, candidates)
 	if err == nil {
 		s.options.Counters.Served.Add(1)
 		return chosen, nil
@@ -99,19 +104,24 @@ func (s customScheduler[V, N]) schedule(v V, nodes []N) (string, error) {
 	if s.options.OnFallback != nil {
 		s.options.OnFallback(err)
 	}
-	node := func(i int) NodeResourceInfo { return s.options.Node(nodes[i]) }
-	chosen, local := leastLoaded(vm, s.options.Fallback, len(nodes), node)
-	if local != nil {
-		return "", fmt.Errorf("%w (decided locally: %w)", local, err)
+	return leastLoaded(candidates), nil
+}
+
+func (s customScheduler[V, N]) candidates(vm VMView, nodes []N) []candidate {
+	candidates := make([]candidate, 0, len(nodes))
+	for i := range nodes {
+		if node := s.options.Node(nodes[i]); s.options.Limits.admit(vm, node) {
+			candidates = append(candidates, candidate{node.NodeID, loadOf(node)})
+		}
 	}
-	return chosen, nil
+	return candidates
 }
 
 // remote asks the service and checks its answer.
-func (s customScheduler[V, N]) remote(vm VMView, nodes []N) (string, error) {
-	request := ScheduleRequest{VM: vm.Config, CandidateNodeIDs: make([]string, len(nodes))}
-	for i, node := range nodes {
-		request.CandidateNodeIDs[i] = s.options.Node(node).NodeID
+func (s customScheduler[V, N]) remote(vm VMView, candidates []candidate) (string, error) {
+	request := ScheduleRequest{VM: vm.Config, CandidateNodeIDs: make([]string, len(candidates))}
+	for i, candidate := range candidates {
+		request.CandidateNodeIDs[i] = candidate.id
 	}
 	if s.options.Inventory != nil {
 		request.Generation = s.options.Inventory.Generation()
@@ -125,13 +135,11 @@ func (s customScheduler[V, N]) remote(vm VMView, nodes []N) (string, error) {
 		}
 		return "", err
 	}
-	for _, id := range request.CandidateNodeIDs {
-		if id == answer.NodeID {
-			return id, nil
-		}
+	if !slices.Contains(request.CandidateNodeIDs, answer.NodeID) {
+		s.options.Counters.Mismatch.Add(1)
+		return "", fmt.Errorf("novaplace: the service answered node %q, which is no candidate", answer.NodeID)
 	}
-	s.options.Counters.Mismatch.Add(1)
-	return "", fmt.Errorf("novaplace: the service answered node %q, which is no candidate", answer.NodeID)
+	return answer.NodeID, nil
 }
 
 var errNoCandidates = errors.New("no nodes available for scheduling")

@@ -98,7 +98,7 @@ func (s *InventorySyncer) bounded(ctx context.Context) error {
 }
 
 func (s *InventorySyncer) pause(failures int) time.Duration {
-	pause := min(s.options.Interval<<min(failures, 10), s.options.MaxInterval)
+	pause := doubled(s.options.Interval, failures, s.options.MaxInterval)
 	return pause - pause/10 + time.Duration(rand.Int63n(int64(pause/5)+1))
 }
 

@@ -5,8 +5,9 @@ import "errors"
 // ErrNoNodeFits has NovaCron's text for it.
 var ErrNoNodeFits = errors.New("no node has enough resources for the VM")
 
-// Limits are the checks of a node without the service. The fields that NovaCron's
-// vm.SchedulerConfig has too mean the same, down to factors that count only above one.
+// Limits are the checks that NovaCron's scheduler makes of a node before it uses one, and leaves to
+// whoever takes its place. The fields that its vm.SchedulerConfig has too mean the same, down to
+// factors that count only above one.
 type Limits struct {
 	// EnableNodeLabels asks that every tag of the VM is a label of the node.
 	EnableNodeLabels bool
@@ -23,31 +24,33 @@ type VMView struct {
 	ID string
 	// Config is what the service gets: a [VMConfig] or any value that is encoded with the same keys.
 	Config any
-	// The rest is for deciding without the service.
+	// The rest is for the checks that are made here.
 	CPUShares  int
 	MemoryMB   int
 	DiskSizeGB int
 	Tags       map[string]string
 }
 
-// leastLoaded returns the node of the lowest load that takes the VM. Load is the mean of the used
-// shares of CPU and memory; ties go to the lowest id, so that the order of nodes does not matter.
-func leastLoaded(vm VMView, limits Limits, count int, node func(int) NodeResourceInfo) (string, error) {
-	best, lowest := "", 0.0
-	for i := 0; i < count; i++ {
-		candidate := node(i)
-		if !limits.admit(vm, candidate) {
-			continue
-		}
-		load := usedShare(candidate.UsedCPU, candidate.TotalCPU) + usedShare(candidate.UsedMemoryMB, candidate.TotalMemoryMB)
-		if best == "" || load < lowest || (load == lowest && candidate.NodeID < best) {
-			best, lowest = candidate.NodeID, load
+// candidate is a node that takes the VM, and how loaded it is: the used shares of CPU and memory.
+type candidate struct {
+	id   string
+	load float64
+}
+
+// leastLoaded returns the candidate of the lowest load. Ties go to the lowest id, so that the order
+// of the candidates does not matter. There must be one.
+func leastLoaded(candidates []candidate) string {
+	best := candidates[0]
+	for _, other := range candidates[1:] {
+		if other.load < best.load || (other.load == best.load && other.id < best.id) {
+			best = other
 		}
 	}
-	if best == "" {
-		return "", ErrNoNodeFits
-	}
-	return best, nil
+	return best.id
+}
+
+func loadOf(node NodeResourceInfo) float64 {
+	return usedShare(node.UsedCPU, node.TotalCPU) + usedShare(node.UsedMemoryMB, node.TotalMemoryMB)
 }
 
 func (l Limits) admit(vm VMView, node NodeResourceInfo) bool {

@@ -30,13 +30,17 @@ func (o RetryOptions) withDefaults() RetryOptions {
 	return o
 }
 
-// delay draws the wait before attempt number `next`, the first being 0.
-func (o RetryOptions) delay(next int) time.Duration {
-	ceiling := o.MaxDelay
-	if shift := next - 1; shift < 20 {
-		ceiling = min(o.BaseDelay<<shift, o.MaxDelay)
+// delay draws the wait after so many attempts.
+func (o RetryOptions) delay(attempts int) time.Duration {
+	return time.Duration(rand.Int63n(int64(doubled(o.BaseDelay, attempts-1, o.MaxDelay)) + 1))
+}
+
+// doubled doubles a duration so often, up to a limit.
+func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
+	for ; times > 0 && base < limit; times-- {
+		base += min(base, limit-base)
 	}
-	return time.Duration(rand.Int63n(int64(ceiling) + 1))
+	return min(base, limit)
 }
 
 // budget is a token bucket that first attempts fill and repeats empty.
