@@ -18,6 +18,9 @@ type InventorySyncerOptions struct {
 	Interval, MaxInterval time.Duration
 	// Timeout of one sync. Default 10 s.
 	Timeout time.Duration
+	// Limits are those of the scheduler. The service gets the nodes as they are within them, so that
+	// it fills a node as far as NovaCron would.
+	Limits Limits
 	// OnError hears of every sync that failed.
 	OnError func(error)
 }
@@ -128,6 +131,9 @@ func (s *InventorySyncer) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	nodes := byID(s.source())
+	for id, node := range nodes {
+		nodes[id] = s.options.Limits.seen(node)
+	}
 	err := s.send(ctx, nodes)
 	if err != nil {
 		s.stats.Failed++

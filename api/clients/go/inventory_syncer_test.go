@@ -186,6 +186,23 @@ func TestAnEmptyFleetIsAnEmptyList(t *testing.T) {
 	}
 }
 
+func TestTheServiceSeesNodesWithinTheLimits(t *testing.T) {
+	stub := newStub(t)
+	fleet := fleet{}.add(
+		with(node("busy"), func(n *NodeResourceInfo) { n.VMCount = 10 }),
+		with(node("down"), func(n *NodeResourceInfo) { n.VMCount, n.Status = 10, "offline" }),
+		node("idle"),
+	)
+	limits := Limits{MaxVMsPerNode: 10, MaxCPUOvercommit: 1.5, MaxMemoryOvercommit: 0.5}
+	syncer := NewInventorySyncer(stub.client(Options{}), fleet.list, InventorySyncerOptions{Limits: limits})
+	mustSync(t, syncer)
+	for id, want := range map[string]string{"busy": "full", "down": "offline", "idle": StatusAvailable} {
+		if got := stub.nodes[id]; got.Status != want || got.TotalCPU != 24 || got.TotalMemoryMB != 32768 {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+}
+
 // Whatever happens to the fleet, to the service and on the way, a sync that succeeds leaves both equal.
 func TestTheServiceEndsUpWithTheFleet(t *testing.T) {
 	const seed = 11

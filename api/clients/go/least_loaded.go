@@ -79,6 +79,20 @@ func (l Limits) admit(vm VMView, node NodeResourceInfo) bool {
 	return true
 }
 
+// seen is the node as the service should see it, which knows neither factors nor a most of VMs: with
+// its totals stretched, and not available once it has its most.
+func (l Limits) seen(node NodeResourceInfo) NodeResourceInfo {
+	node.TotalCPU = stretched(node.TotalCPU, l.MaxCPUOvercommit)
+	node.TotalMemoryMB = stretched(node.TotalMemoryMB, l.MaxMemoryOvercommit)
+	if l.MaxVMsPerNode > 0 && node.VMCount >= l.MaxVMsPerNode && node.Status == StatusAvailable {
+		node.Status = statusFull
+	}
+	return node
+}
+
+// statusFull is any status but available.
+const statusFull = "full"
+
 func stretched(total int, factor float64) int {
 	if factor > 1 {
 		return int(float64(total) * factor)

@@ -37,9 +37,12 @@ type seen struct {
 	body                []byte
 }
 
+// held is room for a VM that the reported use does not include yet. Once a VM is confirmed, the next
+// report of its node does.
 type held struct {
 	node              string
 	cores, memory, gb int
+	confirmed         bool
 }
 
 // passOn makes an intercepting handler leave the request to the stub.
@@ -111,6 +114,7 @@ func (s *stub) putInventory(w http.ResponseWriter, body []byte) {
 	var inventory Inventory
 	s.decode(body, &inventory)
 	s.generation, s.nodes = inventory.Generation, byID(inventory.Nodes)
+	s.reported(inventory.Nodes)
 	answer(w, 200, InventoryState{s.generation})
 }
 
@@ -127,8 +131,19 @@ func (s *stub) patchInventory(w http.ResponseWriter, body []byte) {
 	for _, id := range delta.Remove {
 		delete(s.nodes, id)
 	}
+	s.reported(delta.Upsert)
 	s.generation = max(delta.Generation, s.generation+1)
 	answer(w, 200, InventoryState{s.generation})
+}
+
+func (s *stub) reported(nodes []NodeResourceInfo) {
+	for _, node := range nodes {
+		for vm, room := range s.held {
+			if room.node == node.NodeID && room.confirmed {
+				delete(s.held, vm)
+			}
+		}
+	}
 }
 
 func (s *stub) takeEvents(w http.ResponseWriter, body []byte) {
@@ -147,8 +162,12 @@ func (s *stub) takeEvents(w http.ResponseWriter, body []byte) {
 		}
 	}
 	for _, event := range batch.Events {
-		if event.Type == "deleted" {
+		switch room, known := s.held[event.VMID]; {
+		case event.Type == "deleted":
 			delete(s.held, event.VMID)
+		case known && event.Type == "created":
+			room.node, room.confirmed = event.NodeID, true
+			s.held[event.VMID] = room
 		}
 	}
 	s.events = append(s.events, batch.Events...)
@@ -189,7 +208,7 @@ func (s *stub) schedule(w http.ResponseWriter, vmID string, body []byte) {
 		return
 	}
 	chosen := leastLoaded(candidates)
-	s.held[vmID] = held{chosen, CPUCores(vm.CPUShares), vm.MemoryMB, vm.DiskSizeGB}
+	s.held[vmID] = held{chosen, CPUCores(vm.CPUShares), vm.MemoryMB, vm.DiskSizeGB, false}
 	answer(w, 200, ScheduleResponse{VMID: vmID, NodeID: chosen, Score: 1, Confidence: 1, Generation: s.generation, ReservationID: "r-" + vmID})
 }
 
