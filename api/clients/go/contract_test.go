@@ -2,7 +2,6 @@ package novaplace
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -21,26 +20,8 @@ func TestContractWithTheStub(t *testing.T) {
 }
 
 func TestContractWithALiveService(t *testing.T) {
-	client := live(t)
+	client := live(t, "/scheduler/vms/{vm_id}/schedule", "/scheduler/inventory", "/scheduler/events")
 	contract(t, os.Getenv("NOVAPLACE_URL"), client)
-}
-
-// live is a client of the service that NOVAPLACE_URL names.
-func live(t testing.TB) *Client {
-	t.Helper()
-	url := os.Getenv("NOVAPLACE_URL")
-	if url == "" {
-		t.Skip("NOVAPLACE_URL names no service; tests/go/run starts one")
-	}
-	client, err := New(url, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	if err := client.Ready(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	return client
 }
 
 // contract is NovaCron's own cases for a scheduler, each with every VM going through the service,

@@ -76,7 +76,7 @@ func BenchmarkCustomScheduler10k(b *testing.B) {
 
 // BenchmarkSync10k tells the service of a hundred nodes that have changed.
 func BenchmarkSync10k(b *testing.B) {
-	client := live(b)
+	client := live(b, "/scheduler/inventory")
 	nodes := benchNodes()
 	syncer := NewInventorySyncer(client, func() []NodeResourceInfo { return nodes }, InventorySyncerOptions{Timeout: time.Minute})
 	mustSync(b, syncer)
@@ -91,7 +91,7 @@ func BenchmarkSync10k(b *testing.B) {
 }
 
 func benchFleet(b *testing.B) (*Client, *InventorySyncer) {
-	client := live(b)
+	client := live(b, "/scheduler/inventory", "/scheduler/policies/evaluate/placement")
 	syncer := NewInventorySyncer(client, benchNodes, InventorySyncerOptions{})
 	mustSync(b, syncer)
 	return client, syncer
