@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 )
@@ -304,5 +305,56 @@ func TestShutdownEndsACallEarly(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if got, err := NewCustomScheduler(client, options)(vmOf(1, 1), pointers(node("a"))); got != "a" || err != nil {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// A service that fails in every way there is, at random, costs time and no VM.
+func TestNoVMIsLostToAServiceThatFlaps(t *testing.T) {
+	noLeaks(t)
+	const seed = 5
+	t.Logf("seed %d", seed)
+	var mu sync.Mutex
+	random := rand.New(rand.NewSource(seed))
+	stub := newStub(t)
+	stub.answering(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		fate := random.Intn(7)
+		mu.Unlock()
+		switch fate {
+		case 0:
+			w.WriteHeader(503)
+		case 1:
+			<-r.Context().Done()
+		case 2:
+			panic(http.ErrAbortHandler)
+		case 3:
+			answer(w, 200, ScheduleResponse{NodeID: "elsewhere"})
+		case 4:
+			w.Write([]byte("{"))
+		default:
+			answer(w, 200, ScheduleResponse{NodeID: "b"})
+		}
+	})
+	client := stub.client(Options{Breaker: BreakerOptions{OpenFor: time.Millisecond, MaxOpenFor: 4 * time.Millisecond}})
+	options := schedulerOptions()
+	options.Deadline = 20 * time.Millisecond
+	schedule := NewCustomScheduler(client, options)
+	nodes := pointers(node("a"), node("b"))
+	var callers sync.WaitGroup
+	for i := 0; i < 8; i++ {
+		callers.Add(1)
+		go func() {
+			defer callers.Done()
+			for j := 0; j < 50; j++ {
+				if got, err := schedule(vmOf(1, 1), nodes); (got != "a" && got != "b") || err != nil {
+					t.Errorf("got %q, %v", got, err)
+				}
+			}
+		}()
+	}
+	callers.Wait()
+	served, fallback := options.Counters.Served.Load(), options.Counters.Fallback.Load()
+	if served+fallback != 400 || served == 0 || fallback == 0 {
+		t.Errorf("%d served, %d without the service", served, fallback)
 	}
 }

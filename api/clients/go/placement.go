@@ -137,7 +137,8 @@ type ScoreBreakdown struct {
 	LocationScore   float64 `json:"location_score,omitempty"`
 }
 
-// PlaceVM decides where a VM should go, over the synced inventory.
+// PlaceVM decides where a VM should go, over the synced inventory. Like NovaCron's own it holds
+// nothing, unless the request's context has reserve set to true.
 func (c *Client) PlaceVM(ctx context.Context, request *PlacementRequest) (*PlacementDecision, error) {
 	decision := new(PlacementDecision)
 	if err := c.placeVM(ctx, request, decision); err != nil {
