@@ -51,7 +51,7 @@ func contract(t *testing.T, url string, client *Client) {
 			if got := *w.nodes[w.prefix+"a"]; got.UsedCPU != 1 || got.UsedMemoryMB != 512 || got.VMCount != 1 {
 				t.Errorf("1024 shares are one core: %+v", got)
 			}
-			w.end(vm.id)
+			w.end(vm)
 			if got := *w.nodes[w.prefix+"a"]; got.UsedCPU != 0 || got.UsedMemoryMB != 0 || got.VMCount != 0 {
 				t.Errorf("after: %+v", got)
 			}
@@ -166,7 +166,7 @@ func contract(t *testing.T, url string, client *Client) {
 					t.Fatalf("%q, then %q, %v", first, got, err)
 				}
 				first = got
-				w.end(vm.id)
+				w.end(vm)
 			}
 		}, 10},
 		{"who comes at once does not get the same room", Limits{}, []NodeResourceInfo{small("a", 10), small("b", 10), small("c", 10), small("d", 10)}, func(t *testing.T, w *world) {

@@ -27,8 +27,9 @@ type EventBridgeOptions struct {
 
 // Why an event did not arrive.
 var (
-	ErrQueueFull    = errors.New("novaplace: the event queue is full")
-	ErrBridgeClosed = errors.New("novaplace: the event bridge is closed")
+	ErrQueueFull     = errors.New("novaplace: the event queue is full")
+	ErrBridgeClosed  = errors.New("novaplace: the event bridge is closed")
+	ErrEventRejected = errors.New("novaplace: the event was rejected")
 )
 
 // EventBridge takes the caller's VM events and tells the service of them, in the order in which they
@@ -187,14 +188,13 @@ func (b *EventBridge[E]) take() (batch []Event, last bool) {
 // the last case it puts the batch back.
 func (b *EventBridge[E]) deliver(batch []Event) {
 	for attempt := 1; ; attempt++ {
-		err := b.send(batch)
+		results, err := b.send(batch)
 		switch {
 		case err == nil:
-			b.settle(len(batch), func(stats *EventStats) { stats.Sent += len(batch) })
+			b.settle(batch, results)
 			return
 		case aboutTheEvents(err) && len(batch) == 1:
-			b.settle(1, func(stats *EventStats) { stats.Rejected++ })
-			b.tell(batch[0], err)
+			b.settle(batch, []EventResult{{Outcome: OutcomeRefused, Message: err.Error()}})
 			return
 		case aboutTheEvents(err):
 			// One of them is to blame; alone, the others arrive.
@@ -215,13 +215,10 @@ func (b *EventBridge[E]) deliver(batch []Event) {
 	}
 }
 
-func (b *EventBridge[E]) send(batch []Event) error {
+func (b *EventBridge[E]) send(batch []Event) ([]EventResult, error) {
 	ctx, cancel := context.WithTimeout(b.stop, b.options.SendTimeout)
 	defer cancel()
-	if len(batch) == 1 {
-		return b.client.ReportEvent(ctx, batch[0])
-	}
-	return b.client.ReportEvents(ctx, batch)
+	return b.client.ReportEvents(ctx, batch...)
 }
 
 // aboutTheEvents reports whether sending the same again would fail the same way.
@@ -237,11 +234,22 @@ func aboutTheEvents(err error) bool {
 	return false
 }
 
-func (b *EventBridge[E]) settle(count int, change func(*EventStats)) {
+// settle counts a batch that the service has answered.
+func (b *EventBridge[E]) settle(batch []Event, results []EventResult) {
+	var rejected []int
+	for i := range batch {
+		if i < len(results) && results[i].Outcome == OutcomeRefused {
+			rejected = append(rejected, i)
+		}
+	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stats.Waiting -= count
-	change(&b.stats)
+	b.stats.Waiting -= len(batch)
+	b.stats.Sent += len(batch) - len(rejected)
+	b.stats.Rejected += len(rejected)
+	b.mu.Unlock()
+	for _, i := range rejected {
+		b.tell(batch[i], fmt.Errorf("%w: %s", ErrEventRejected, results[i].Message))
+	}
 }
 
 func (b *EventBridge[E]) putBack(batch []Event) {

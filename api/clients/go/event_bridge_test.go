@@ -167,24 +167,28 @@ func TestADuplicateIsTheSameEvent(t *testing.T) {
 }
 
 func TestOneBadEventDoesNotHoldUpTheOthers(t *testing.T) {
-	stub := newStub(t)
-	gate := make(chan struct{})
-	stub.answering(func(w http.ResponseWriter, _ *http.Request) { <-gate; w.Header().Set(passOn, "yes") })
-	var lost error
-	options := patient
-	options.OnLost = func(_ Event, reason error) { lost = reason }
-	bridge := NewEventBridge(stub.client(Options{}), readEvent, options)
-	for _, id := range []string{"a", "b", "", "c"} {
-		bridge.OnVMEvent(eventFor(id))
-	}
-	close(gate)
-	closeBridge(t, bridge)
-	if got := stub.eventIDs(); got != "a b c" {
-		t.Errorf("arrived %s", got)
-	}
-	var failure *APIError
-	if got := bridge.Stats(); got != (EventStats{Sent: 3, Rejected: 1}) || !errors.As(lost, &failure) {
-		t.Errorf("%+v, %v", got, lost)
+	// The service refuses one of a batch, or the batch because of one.
+	for _, bad := range []string{"", "poison"} {
+		stub := newStub(t)
+		gate := make(chan struct{})
+		stub.answering(func(w http.ResponseWriter, _ *http.Request) { <-gate; w.Header().Set(passOn, "yes") })
+		var lost error
+		options := patient
+		options.OnLost = func(_ Event, reason error) { lost = reason }
+		bridge := NewEventBridge(stub.client(Options{}), readEvent, options)
+		bridge.OnVMEvent(eventFor("a"))
+		eventually(t, "the first is on its way", func() bool { return len(stub.seen()) == 1 })
+		for _, id := range []string{"b", bad, "c"} {
+			bridge.OnVMEvent(eventFor(id))
+		}
+		close(gate)
+		closeBridge(t, bridge)
+		if got := stub.eventIDs(); got != "a b c" {
+			t.Errorf("%q: arrived %s", bad, got)
+		}
+		if got := bridge.Stats(); got != (EventStats{Sent: 3, Rejected: 1}) || !errors.Is(lost, ErrEventRejected) {
+			t.Errorf("%q: %+v, %v", bad, got, lost)
+		}
 	}
 }
 

@@ -23,6 +23,8 @@ type InventorySyncerOptions struct {
 	Limits Limits
 	// OnError hears of every sync that failed.
 	OnError func(error)
+	// OnRefused hears of nodes that the service could not take over, each time they are sent.
+	OnRefused func(RefusedNode)
 }
 
 // InventorySyncer keeps the service's picture of the nodes up to date: everything at first, then
@@ -130,20 +132,22 @@ func (s *InventorySyncer) Stats() SyncStats {
 func (s *InventorySyncer) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Before the nodes are read: what happened until now is in what they say.
+	taken := time.Now()
 	nodes := byID(s.source())
 	for id, node := range nodes {
 		nodes[id] = s.options.Limits.seen(node)
 	}
-	err := s.send(ctx, nodes)
+	err := s.send(ctx, nodes, taken)
 	if err != nil {
 		s.stats.Failed++
 	}
 	return err
 }
 
-func (s *InventorySyncer) send(ctx context.Context, nodes map[string]NodeResourceInfo) error {
+func (s *InventorySyncer) send(ctx context.Context, nodes map[string]NodeResourceInfo, taken time.Time) error {
 	if s.whole.Swap(false) || s.sent == nil {
-		return s.sendAll(ctx, nodes)
+		return s.sendAll(ctx, nodes, taken)
 	}
 	delta := difference(s.sent, nodes)
 	if len(delta.Upsert) == 0 && len(delta.Remove) == 0 {
@@ -151,11 +155,11 @@ func (s *InventorySyncer) send(ctx context.Context, nodes map[string]NodeResourc
 		return nil
 	}
 	s.issued++
-	delta.BaseGeneration, delta.Generation = s.acknowledged.Load(), s.issued
+	delta.BaseGeneration, delta.Generation, delta.TakenAt = s.acknowledged.Load(), s.issued, &taken
 	state, err := s.client.PatchInventory(ctx, delta)
 	if errors.Is(err, ErrConflict) {
 		s.stats.Gaps++
-		return s.sendAll(ctx, nodes)
+		return s.sendAll(ctx, nodes, taken)
 	}
 	if err != nil {
 		return err
@@ -165,9 +169,9 @@ func (s *InventorySyncer) send(ctx context.Context, nodes map[string]NodeResourc
 	return nil
 }
 
-func (s *InventorySyncer) sendAll(ctx context.Context, nodes map[string]NodeResourceInfo) error {
+func (s *InventorySyncer) sendAll(ctx context.Context, nodes map[string]NodeResourceInfo, taken time.Time) error {
 	s.issued++
-	state, err := s.client.PutInventory(ctx, Inventory{Generation: s.issued, Nodes: sorted(nodes)})
+	state, err := s.client.PutInventory(ctx, Inventory{Generation: s.issued, Nodes: sorted(nodes), TakenAt: &taken})
 	if err != nil {
 		// Whatever the service has now, the next sync must not build on it.
 		s.sent = nil
@@ -180,6 +184,11 @@ func (s *InventorySyncer) sendAll(ctx context.Context, nodes map[string]NodeReso
 
 func (s *InventorySyncer) accept(nodes map[string]NodeResourceInfo, state *InventoryState) {
 	s.sent = nodes
+	if s.options.OnRefused != nil {
+		for _, refused := range state.Refused {
+			s.options.OnRefused(refused)
+		}
+	}
 	if state.Generation != 0 {
 		s.issued = max(s.issued, state.Generation)
 		s.acknowledged.Store(state.Generation)

@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"net/http"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -181,7 +182,7 @@ func TestAnEmptyFleetIsAnEmptyList(t *testing.T) {
 	fleet := fleet{}
 	syncer := NewInventorySyncer(stub.client(Options{}), fleet.list, InventorySyncerOptions{})
 	mustSync(t, syncer)
-	if body := string(stub.seen()[0].body); body != fmt.Sprintf(`{"generation":%d,"nodes":[]}`, syncer.Generation()) {
+	if body := string(stub.seen()[0].body); !strings.HasPrefix(body, fmt.Sprintf(`{"generation":%d,"nodes":[],"taken_at":"`, syncer.Generation())) {
 		t.Errorf("sent %s", body)
 	}
 }
@@ -200,6 +201,37 @@ func TestTheServiceSeesNodesWithinTheLimits(t *testing.T) {
 		if got := stub.nodes[id]; got.Status != want || got.TotalCPU != 24 || got.TotalMemoryMB != 32768 {
 			t.Errorf("%s: %+v", id, got)
 		}
+	}
+}
+
+// An event that the sender knew of before it looked must not seem to come after.
+func TestAnInventoryIsAsOldAsItsNodes(t *testing.T) {
+	stub := newStub(t)
+	var looked time.Time
+	source := func() []NodeResourceInfo {
+		looked = time.Now()
+		return []NodeResourceInfo{node("a")}
+	}
+	mustSync(t, NewInventorySyncer(stub.client(Options{}), source, InventorySyncerOptions{}))
+	var sent Inventory
+	json.Unmarshal(stub.seen()[0].body, &sent)
+	if sent.TakenAt == nil || sent.TakenAt.After(looked) {
+		t.Errorf("taken at %v, looked at %v", sent.TakenAt, looked)
+	}
+}
+
+func TestNodesThatAreRefusedAreTold(t *testing.T) {
+	stub := newStub(t)
+	stub.answering(func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, InventoryState{Generation: 7, Refused: []RefusedNode{{"a", "too small"}}})
+	})
+	var refused []RefusedNode
+	syncer := NewInventorySyncer(stub.client(Options{}), fleet{}.add(node("a")).list, InventorySyncerOptions{
+		OnRefused: func(node RefusedNode) { refused = append(refused, node) },
+	})
+	mustSync(t, syncer)
+	if len(refused) != 1 || refused[0].Reason != "too small" || syncer.Generation() != 7 {
+		t.Errorf("%v at %d", refused, syncer.Generation())
 	}
 }
 

@@ -166,13 +166,13 @@ func TestLiveEvents(t *testing.T) {
 	created := Event{Type: "created", VMID: vm.id, NodeID: w.prefix + "a", Timestamp: at, Config: vm.config}
 	deleted := Event{Type: "deleted", VMID: vm.id, NodeID: w.prefix + "a", Timestamp: at.Add(time.Second), Config: vm.config}
 	// In a batch, doubled, and in the wrong order: what happened last is what counts.
-	if err := client.ReportEvents(context.Background(), []Event{created, created}); err != nil {
+	if _, err := client.ReportEvents(context.Background(), created, created); err != nil {
 		t.Fatal(err)
 	}
 	if !full() {
 		t.Error("a confirmed VM takes no room")
 	}
-	if err := client.ReportEvents(context.Background(), []Event{deleted, created, deleted}); err != nil {
+	if _, err := client.ReportEvents(context.Background(), deleted, created, deleted); err != nil {
 		t.Fatal(err)
 	}
 	if full() {

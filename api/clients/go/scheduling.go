@@ -16,6 +16,20 @@ type ScheduleRequest struct {
 	Nodes []NodeResourceInfo `json:"nodes,omitempty"`
 	// Generation is the inventory that the caller believes the service has; zero is none in particular.
 	Generation uint64 `json:"generation,omitempty"`
+	// Config are the scheduler's settings for this VM; without them the service's own apply.
+	Config *SchedulerConfig `json:"config,omitempty"`
+}
+
+// SchedulerConfig is what NovaCron's vm.SchedulerConfig looks like on the wire.
+type SchedulerConfig struct {
+	// Policy is round_robin, bin_packing, spread_out or custom.
+	Policy                 string  `json:"policy"`
+	EnableResourceChecking bool    `json:"enable_resource_checking"`
+	EnableAntiAffinity     bool    `json:"enable_anti_affinity"`
+	EnableNodeLabels       bool    `json:"enable_node_labels"`
+	MaxVMsPerNode          int     `json:"max_vms_per_node"`
+	MaxCPUOvercommit       float64 `json:"max_cpu_overcommit"`
+	MaxMemoryOvercommit    float64 `json:"max_memory_overcommit"`
 }
 
 // ScheduleResponse names the node, and why it is the one.
@@ -29,6 +43,8 @@ type ScheduleResponse struct {
 	Generation   uint64        `json:"generation"`
 	// ReservationID is the room held for the VM until an event confirms it or it expires.
 	ReservationID string `json:"reservation_id,omitempty"`
+	// ReservationTTL is how long it is held.
+	ReservationTTL time.Duration `json:"reservation_ttl,omitempty"`
 }
 
 // Alternative is another node that would have done.
@@ -38,12 +54,12 @@ type Alternative struct {
 	Explanation string  `json:"explanation"`
 }
 
-// Schedule chooses a node for a VM and holds room on it. It is not repeated after a failure: who
-// calls decides whether the time is better spent on a fallback.
+// Schedule chooses a node for a VM and holds room on it. Asked again for the same VM, the service
+// gives the same answer, so the call may be repeated.
 func (c *Client) Schedule(ctx context.Context, vmID string, request ScheduleRequest) (*ScheduleResponse, error) {
 	path := pathTo("/scheduler/vms/", vmID, "/schedule")
 	answer := new(ScheduleResponse)
-	if err := c.do(ctx, call{method: http.MethodPost, path: path, body: request}, answer); err != nil {
+	if err := c.do(ctx, call{method: http.MethodPost, path: path, body: request, idempotent: true}, answer); err != nil {
 		return nil, err
 	}
 	return answer, nil
@@ -88,6 +104,19 @@ func nodePath(id string) string {
 type Inventory struct {
 	Generation uint64             `json:"generation"`
 	Nodes      []NodeResourceInfo `json:"nodes"`
+	// TakenAt is when the sender looked, by the clock of its events. Events from before are included
+	// in what the nodes use.
+	TakenAt *time.Time `json:"taken_at,omitempty"`
+	// VMs that the nodes' use includes; without them the service works it out from events.
+	VMs []InventoryVM `json:"vms,omitempty"`
+}
+
+// InventoryVM is a VM that runs on a node.
+type InventoryVM struct {
+	VMID   string `json:"vm_id"`
+	NodeID string `json:"node_id"`
+	// Config is a [VMConfig] or any value that is encoded with the same keys.
+	Config any `json:"config,omitempty"`
 }
 
 // InventoryDelta is what has changed since a generation.
@@ -97,11 +126,26 @@ type InventoryDelta struct {
 	Generation uint64             `json:"generation,omitempty"`
 	Upsert     []NodeResourceInfo `json:"upsert"`
 	Remove     []string           `json:"remove"`
+	TakenAt    *time.Time         `json:"taken_at,omitempty"`
+	VMs        []InventoryVM      `json:"vms,omitempty"`
 }
 
-// InventoryState is the generation that the service has now.
+// InventoryState is what the service has now.
 type InventoryState struct {
 	Generation uint64 `json:"generation"`
+	Nodes      int    `json:"nodes"`
+	Added      int    `json:"added"`
+	Removed    int    `json:"removed"`
+	// Repeated means that the same delta had come before.
+	Repeated bool `json:"repeated"`
+	// Refused are nodes that could not be taken over as they are. They get no new VMs.
+	Refused []RefusedNode `json:"refused"`
+}
+
+// RefusedNode is a node that has less than what is promised on it, for example.
+type RefusedNode struct {
+	NodeID string `json:"node_id"`
+	Reason string `json:"reason"`
 }
 
 // PutInventory replaces the whole inventory.
@@ -116,12 +160,12 @@ func (c *Client) PutInventory(ctx context.Context, inventory Inventory) (*Invent
 }
 
 // PatchInventory changes it. The answer is [ErrConflict] unless the service is at the delta's base
-// generation; then only a whole inventory helps. That is also why it is not repeated: a delta that
-// did arrive would be refused the second time.
+// generation; then only a whole inventory helps. The very same delta twice is taken once.
 func (c *Client) PatchInventory(ctx context.Context, delta InventoryDelta) (*InventoryState, error) {
 	delta.Upsert, delta.Remove = orEmpty(delta.Upsert), orEmpty(delta.Remove)
 	state := new(InventoryState)
-	if err := c.do(ctx, call{method: http.MethodPatch, path: "/scheduler/inventory", body: delta}, state); err != nil {
+	err := c.do(ctx, call{method: http.MethodPatch, path: "/scheduler/inventory", body: delta, idempotent: true}, state)
+	if err != nil {
 		return nil, err
 	}
 	return state, nil
@@ -141,20 +185,33 @@ type Event struct {
 	Config any `json:"config,omitempty"`
 }
 
-// ReportEvent tells the service of one event. Telling it twice changes nothing.
-func (c *Client) ReportEvent(ctx context.Context, event Event) error {
-	return c.do(ctx, call{method: http.MethodPost, path: "/scheduler/events", body: event, idempotent: true}, nil)
+// EventResult is what an event came to.
+type EventResult struct {
+	VMID string `json:"vm_id"`
+	// Outcome is confirmed, adopted, moved, resized, released, known, late, ignored or refused.
+	Outcome string `json:"outcome"`
+	// OverCapacity means that the VM does not fit where it runs.
+	OverCapacity bool   `json:"over_capacity"`
+	Message      string `json:"message"`
 }
 
-// ReportEvents tells the service of several events in one call.
-func (c *Client) ReportEvents(ctx context.Context, events []Event) error {
+// OutcomeRefused is the outcome of an event that makes no sense to the service.
+const OutcomeRefused = "refused"
+
+// ReportEvents tells the service of events; telling it twice changes nothing. There is a result for
+// each, in the same order: one that is refused does not keep the others back.
+func (c *Client) ReportEvents(ctx context.Context, events ...Event) ([]EventResult, error) {
 	if len(events) == 0 {
-		return nil
+		return nil, nil
 	}
 	body := struct {
 		Events []Event `json:"events"`
 	}{events}
-	return c.do(ctx, call{method: http.MethodPost, path: "/scheduler/events", body: body, idempotent: true}, nil)
+	var answer struct {
+		Results []EventResult `json:"results"`
+	}
+	err := c.do(ctx, call{method: http.MethodPost, path: "/scheduler/events", body: body, idempotent: true}, &answer)
+	return answer.Results, err
 }
 
 // orEmpty keeps nil out of requests where a list is meant.

@@ -196,7 +196,7 @@ type world struct {
 	counters *SchedulerCounters
 	syncer   *InventorySyncer
 	prefix   string
-	vms      atomic.Int64
+	vms      []*myVM
 }
 
 var worlds atomic.Int64
@@ -231,14 +231,16 @@ func (w *world) wire(client *Client, change func(*CustomSchedulerOptions[*myVM, 
 
 // vm makes a VM; names of nodes in its placement are those that newWorld was given.
 func (w *world) vm(config VMConfig) *myVM {
-	id := fmt.Sprintf("%svm%d", w.prefix, w.vms.Add(1))
+	id := fmt.Sprintf("%svm%d", w.prefix, len(w.vms))
 	config.ID, config.Name, config.Type = id, id, "kvm"
 	if config.Placement != nil {
 		placement := *config.Placement
 		placement.PreferredNodes, placement.ExcludedNodes = w.ids(placement.PreferredNodes), w.ids(placement.ExcludedNodes)
 		config.Placement = &placement
 	}
-	return &myVM{id, config}
+	vm := &myVM{id, config}
+	w.vms = append(w.vms, vm)
+	return vm
 }
 
 func (w *world) ids(names []string) []string {
@@ -260,25 +262,24 @@ func (w *world) start(vm *myVM) (string, error) {
 	return strings.TrimPrefix(id, w.prefix), nil
 }
 
-func (w *world) end(vmID string) {
-	w.release(vmID)
-	w.report("deleted", &myVM{id: vmID}, "")
+func (w *world) end(vm *myVM) {
+	w.release(vm.id)
+	w.report("deleted", vm, "")
 	mustSync(w.t, w.syncer)
 }
 
 func (w *world) report(kind string, vm *myVM, node string) {
 	w.t.Helper()
 	event := Event{Type: kind, VMID: vm.id, NodeID: node, Timestamp: time.Now(), Config: vm.config}
-	if err := w.client.ReportEvent(context.Background(), event); err != nil {
-		w.t.Errorf("%s of %s: %v", kind, vm.id, err)
+	if results, err := w.client.ReportEvents(context.Background(), event); err != nil || results[0].Outcome == OutcomeRefused {
+		w.t.Errorf("%s of %s: %v, %v", kind, vm.id, results, err)
 	}
 }
 
 func (w *world) leave() {
-	for i := int64(1); i <= w.vms.Load(); i++ {
-		id := fmt.Sprintf("%svm%d", w.prefix, i)
-		w.release(id)
-		w.report("deleted", &myVM{id: id}, "")
+	for _, vm := range w.vms {
+		w.release(vm.id)
+		w.report("deleted", vm, "")
 	}
 }
 

@@ -115,7 +115,7 @@ func (s *stub) putInventory(w http.ResponseWriter, body []byte) {
 	s.decode(body, &inventory)
 	s.generation, s.nodes = inventory.Generation, byID(inventory.Nodes)
 	s.reported(inventory.Nodes)
-	answer(w, 200, InventoryState{s.generation})
+	answer(w, 200, InventoryState{Generation: s.generation})
 }
 
 func (s *stub) patchInventory(w http.ResponseWriter, body []byte) {
@@ -133,7 +133,7 @@ func (s *stub) patchInventory(w http.ResponseWriter, body []byte) {
 	}
 	s.reported(delta.Upsert)
 	s.generation = max(delta.Generation, s.generation+1)
-	answer(w, 200, InventoryState{s.generation})
+	answer(w, 200, InventoryState{Generation: s.generation})
 }
 
 func (s *stub) reported(nodes []NodeResourceInfo) {
@@ -149,20 +149,18 @@ func (s *stub) reported(nodes []NodeResourceInfo) {
 func (s *stub) takeEvents(w http.ResponseWriter, body []byte) {
 	var batch struct {
 		Events []Event `json:"events"`
-		Event
 	}
 	s.decode(body, &batch)
-	if batch.Events == nil {
-		batch.Events = []Event{batch.Event}
-	}
-	for _, event := range batch.Events {
-		if event.VMID == "" {
-			refuse(w, 400, "invalid_argument", "vm_id is empty")
-			return
-		}
-	}
-	for _, event := range batch.Events {
+	results := make([]EventResult, len(batch.Events))
+	for i, event := range batch.Events {
+		results[i] = EventResult{VMID: event.VMID, Outcome: "known"}
 		switch room, known := s.held[event.VMID]; {
+		case event.VMID == "":
+			results[i].Outcome, results[i].Message = OutcomeRefused, "vm_id is empty"
+			continue
+		case event.VMID == "poison":
+			refuse(w, 400, "invalid_argument", "not to be read")
+			return
 		case event.Type == "deleted":
 			delete(s.held, event.VMID)
 		case known && event.Type == "created":
@@ -170,8 +168,12 @@ func (s *stub) takeEvents(w http.ResponseWriter, body []byte) {
 			s.held[event.VMID] = room
 		}
 	}
-	s.events = append(s.events, batch.Events...)
-	answer(w, 202, map[string]any{"accepted": len(batch.Events)})
+	for i, event := range batch.Events {
+		if results[i].Outcome != OutcomeRefused {
+			s.events = append(s.events, event)
+		}
+	}
+	answer(w, 200, map[string]any{"results": results})
 }
 
 func (s *stub) schedule(w http.ResponseWriter, vmID string, body []byte) {
