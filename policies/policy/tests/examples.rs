@@ -114,14 +114,26 @@ fn gpu_work_goes_where_gpus_are_and_other_work_does_not() {
     ];
     let two_gpus = vm(|vm| vm.demand.set(Dim(5), 2));
     let file = "gpu-placement.policy";
-    check(file, &[], &two_gpus, &hosts, expect![[r#"
+    check(
+        file,
+        &[],
+        &two_gpus,
+        &hosts,
+        expect![[r#"
         four 0
         plain removed: too few GPUs
-        one removed: too few GPUs"#]]);
-    check(file, &[], &vm(|_| {}), &hosts, expect![[r#"
+        one removed: too few GPUs"#]],
+    );
+    check(
+        file,
+        &[],
+        &vm(|_| {}),
+        &hosts,
+        expect![[r#"
         plain 0
         one -200
-        four -200"#]]);
+        four -200"#]],
+    );
 }
 
 #[test]
@@ -168,16 +180,28 @@ fn hosts_in_maintenance_are_left_out() {
     ];
     let critical = vm(|vm| vm.priority = PriorityClass::Critical);
     let file = "avoid-maintenance.policy";
-    check(file, &[], &vm(|_| {}), &hosts, expect![[r#"
+    check(
+        file,
+        &[],
+        &vm(|_| {}),
+        &hosts,
+        expect![[r#"
         old 0
         good 0
         draining removed: maintenance is planned
-        planned removed: maintenance is planned"#]]);
-    check(file, &[], &critical, &hosts, expect![[r#"
+        planned removed: maintenance is planned"#]],
+    );
+    check(
+        file,
+        &[],
+        &critical,
+        &hosts,
+        expect![[r#"
         good 0
         draining removed: maintenance is planned
         planned removed: maintenance is planned
-        old removed: fails too often for critical work"#]]);
+        old removed: fails too often for critical work"#]],
+    );
 }
 
 #[test]
@@ -260,14 +284,26 @@ fn licensed_work_fills_licensed_hosts() {
         licensed(loaded("used", 16_000, 0, 4)),
     ];
     let database = vm(|vm| vm.labels.insert(name("licence"), name("database")));
-    check("licence-hosts.policy", &[], &database, &hosts, expect![[r#"
+    check(
+        "licence-hosts.policy",
+        &[],
+        &database,
+        &hosts,
+        expect![[r#"
         used 25
         fresh 0
-        plain removed: the host has no licence"#]]);
-    check("licence-hosts.policy", &[], &vm(|_| {}), &hosts, expect![[r#"
+        plain removed: the host has no licence"#]],
+    );
+    check(
+        "licence-hosts.policy",
+        &[],
+        &vm(|_| {}),
+        &hosts,
+        expect![[r#"
         plain 0
         fresh -100
-        used -100"#]]);
+        used -100"#]],
+    );
 }
 
 #[test]
