@@ -80,16 +80,17 @@ fn attributes(document: &Document, field: &str, expr: &Expr, findings: &mut Find
     });
 }
 
-/// Complains of constant parts that can never have a value, such as a division by zero.
+/// Complains of constant parts that can never have a value, such as a division by zero. Wrong types
+/// have been complained of before.
 pub(super) fn faults(field: &str, expr: &Expr, findings: &mut Findings) {
-    let mut worst: Option<(At, Fault)> = None;
+    let mut innermost: Option<At> = None;
     expr.walk(&mut |expr| {
-        if let Some(Err(fault)) = constant(expr) {
-            worst = Some((expr.at, fault));
+        if constant(expr) == Some(Err(Fault::NotFinite)) {
+            innermost = Some(expr.at);
         }
     });
-    if let Some((at, fault)) = worst {
-        findings.error("always-fails", at, field, fault.to_string());
+    if let Some(at) = innermost {
+        findings.error("always-fails", at, field, Fault::NotFinite.to_string());
     }
 }
 
