@@ -85,6 +85,11 @@ impl Service {
         Arc::clone(&self.dimensions)
     }
 
+    /// Milliseconds since the Unix epoch.
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.clock.0)()
+    }
+
     pub(crate) fn durable(&self) -> watch::Receiver<Revision> {
         self.durable.clone()
     }
@@ -121,7 +126,7 @@ impl Service {
             };
             let left = ask.time_left().as_millis();
             let left = u64::try_from(left).unwrap_or(u64::MAX);
-            let deadline_ms = (self.clock.0)().saturating_add(left);
+            let deadline_ms = self.now_ms().saturating_add(left);
             self.writer.submit(call, Some(deadline_ms), answer);
         }
         match receiver.await {

@@ -5,5 +5,6 @@ mod connections;
 mod documentation;
 mod journey;
 mod metrics;
+mod novacron_orchestration;
 mod patience;
 mod world;

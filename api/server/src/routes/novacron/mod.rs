@@ -3,6 +3,11 @@
 //! Translates between NovaCron's words and the engine's, which are `wire::novacron`'s. Failures
 //! are the same as on `/v1`; the envelope writes those of these paths in NovaCron's form.
 
+mod evaluate;
+mod orchestration;
+mod prepare;
+mod rules;
+
 use crate::failure::Failure;
 use crate::service::Service;
 use std::collections::BTreeMap;
@@ -12,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use wire::Fault;
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::new()
+    OpenApiRouter::new().merge(orchestration::routes())
 }
 
 /// Where NovaCron's routes begin.
