@@ -14,7 +14,7 @@ use crate::routes::{Answer, answer, unexpected};
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Decision, Name, Reason, Term, Verdict, Vm};
+use cluster::{Decision, Name, Reason, Strategy, Term, Verdict, Vm};
 use engine::{Hold, Outcome, PlaceRequest, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,7 +111,8 @@ async fn choose(
     ask: &Ask,
     prepared: &Prepared,
 ) -> Result<Arc<Decision>, Failure> {
-    let anywhere = preview(service, ask, prepared, prepared.restricted(None)).await?;
+    let strategy = Some(prepared.strategy);
+    let anywhere = preview(service, ask, strategy, prepared.restricted(None)).await?;
     if anywhere.host().is_none() {
         return Ok(anywhere);
     }
@@ -121,7 +122,7 @@ async fn choose(
     while tiers.len() > 1 {
         let (lower, upper) = tiers.split_at(tiers.len() / 2);
         let most = lower.last().copied();
-        let decision = preview(service, ask, prepared, prepared.restricted(most)).await?;
+        let decision = preview(service, ask, strategy, prepared.restricted(most)).await?;
         tiers = match decision.host() {
             Some(_) => {
                 best = decision;
@@ -133,13 +134,13 @@ async fn choose(
     Ok(best)
 }
 
-async fn preview(
+/// What the engine would decide.
+pub(super) async fn preview(
     service: &Service,
     ask: &Ask,
-    prepared: &Prepared,
+    strategy: Option<Strategy>,
     vm: Vm,
 ) -> Result<Arc<Decision>, Failure> {
-    let strategy = Some(prepared.strategy);
     let tenant = vm.key.tenant.clone();
     let request = PlaceRequest { strategy, ..PlaceRequest::new(vm) };
     let reply = service.carry_out(&ask.clone().dry(true), &tenant, Request::Place(request)).await?;
@@ -226,7 +227,7 @@ fn told(
     PlacementDecision {
         request_id: format!("placement-{}-{number}", decision.based_on.0),
         vm_id: request.vm_id.clone(),
-        confidence: confidence(score, decision.alternatives.first().map(|other| other.score)),
+        confidence: lead(score, decision.alternatives.first().map(|other| other.score)),
         explanation: explained(&selected_node, request, prepared, decision),
         selected_node,
         score: share(score),
@@ -237,7 +238,7 @@ fn told(
 }
 
 /// One half, and the other half by the lead over the next best: 1 where there is no other.
-fn confidence(score: i64, next: Option<i64>) -> f64 {
+pub(super) fn lead(score: i64, next: Option<i64>) -> f64 {
     match next {
         None => 1.0,
         Some(_) if score <= 0 => 0.5,
@@ -322,9 +323,9 @@ mod tests {
 
     #[test]
     fn confidence_is_the_lead_over_the_next_best() {
-        assert_eq!(confidence(100, None), 1.0);
-        assert_eq!(confidence(100, Some(100)), 0.5);
-        assert_eq!(confidence(100, Some(50)), 0.75);
-        assert_eq!(confidence(0, Some(0)), 0.5);
+        assert_eq!(lead(100, None), 1.0);
+        assert_eq!(lead(100, Some(100)), 0.5);
+        assert_eq!(lead(100, Some(50)), 0.75);
+        assert_eq!(lead(0, Some(0)), 0.5);
     }
 }

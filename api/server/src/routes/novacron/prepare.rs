@@ -85,7 +85,10 @@ impl Prepared {
         let weights = state.policy().weights;
         let most = match strategy {
             Strategy::LeastLoaded => 100_000,
-            _ => Term::ALL.iter().map(|term| i64::from(weights.get(*term)) * 1000).sum(),
+            _ => {
+                let weights = Term::ALL.map(|term| i64::from(weights.get(term)));
+                weights.iter().sum::<i64>().saturating_mul(1000)
+            }
         };
         let hosts = rows.len();
         Self { vm, strategy, plain, allowed, prices, left_out, moves_from, most, hosts }
@@ -106,21 +109,30 @@ impl Prepared {
 /// A VM that runs already is asked about with the rules that it carries, with its own size unless
 /// another is given, and never about the host where it is.
 fn known(asked: Vm, state: &State) -> (Vm, Option<Name>) {
-    let found = state.find_vm(&asked.key).and_then(|(_, entry)| {
-        let host = state.host(entry.host)?;
-        Some((entry, host.host.id.clone()))
-    });
-    let Some((entry, host)) = found else { return (asked, None) };
-    let mut vm = entry.vm.as_ref().clone();
+    let Some((mut vm, host)) = moving(state, &asked.key.id) else { return (asked, None) };
     if !asked.demand.is_zero() {
         vm.demand = asked.demand;
     }
-    // A VM that is placed cannot be placed again under its own name.
-    let id = Name::new(&format!("{}:move", vm.key.id)).unwrap_or_else(|_| vm.key.tenant.clone());
-    vm.key = VmKey { id, ..vm.key };
     vm.excluded_hosts.extend(asked.excluded_hosts);
-    vm.excluded_hosts.push(host.clone());
     (vm, Some(host))
+}
+
+/// A placed VM as one that looks for another host, and the host where it is. NovaCron's ids are
+/// unique, so that the tenant need not be told; where two have the id, `default` goes first.
+///
+/// The VM itself stays in the tables: where its rules keep it apart from its own group, its
+/// present rack or zone counts as taken until it has left.
+pub(super) fn moving(state: &State, id: &Name) -> Option<(Vm, Name)> {
+    let by_default = state.find_vm(&VmKey::in_default_tenant(id.clone()));
+    let anywhere = || state.vms().find(|(_, entry)| entry.vm.key.id == *id);
+    let (_, entry) = by_default.or_else(anywhere)?;
+    let host = state.host(entry.host)?.host.id.clone();
+    let mut vm = entry.vm.as_ref().clone();
+    // A VM that is placed cannot be placed again under its own name.
+    let id = Name::new(&format!("{id}:move")).unwrap_or_else(|_| vm.key.tenant.clone());
+    vm.key = VmKey { id, ..vm.key };
+    vm.excluded_hosts.push(host.clone());
+    Some((vm, host))
 }
 
 /// A host of the fleet as a candidate.
