@@ -119,6 +119,10 @@ impl Mask {
         self.scope = other.scope.clone();
     }
 
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     pub(crate) fn scope(&self) -> Range<usize> {
         self.scope.clone()
     }
