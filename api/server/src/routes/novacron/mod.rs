@@ -3,6 +3,18 @@
 //! Translates between NovaCron's words and the engine's, which are `wire::novacron`'s. Failures
 //! are the same as on `/v1`; the envelope writes those of these paths in NovaCron's form.
 
+mod advice;
+mod ai;
+mod evaluate;
+mod migration;
+mod orchestration;
+mod prepare;
+mod rules;
+mod samples;
+mod stats;
+
+pub(crate) use samples::Samples;
+
 use crate::failure::Failure;
 use crate::service::Service;
 use std::collections::BTreeMap;
@@ -12,7 +24,7 @@ use utoipa_axum::router::OpenApiRouter;
 use wire::Fault;
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::new()
+    OpenApiRouter::new().merge(orchestration::routes()).merge(ai::routes())
 }
 
 /// Where NovaCron's routes begin.
