@@ -81,6 +81,10 @@ fn is_asked(model: &Model, entry: &Entry, request: &Request) -> bool {
                 && if_revision.is_none_or(|seen| seen == model.policy.revision)
         }
         (Request::Tick, Command::Tick | Command::Expire { .. }) => true,
+        (Request::ReportUse(asked), Command::ReportUse(logged)) => asked == logged,
+        (Request::ReportVm { vm, at_ns, news }, Command::ReportVm(logged)) => {
+            *vm == logged.vm && *at_ns == logged.at_ns && model.is_news(vm, news, &logged.fact)
+        }
         _ => false,
     }
 }
@@ -182,6 +186,14 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
             *told == model.policy && told.strategy == *strategy
         }
         (Request::Tick, Outcome::Ticked { expired: 0 }) => true,
+        (Request::ReportUse(asked), Outcome::UseReported { generation, repeated: true }) => {
+            asked.generation == *generation
+                && model.reported.generation == *generation
+                && model.reported.digest == asked.digest
+        }
+        (Request::ReportVm { vm, at_ns, news }, Outcome::VmReported(told)) => {
+            model.nothing_new(vm, *at_ns, news, told)
+        }
         _ => false,
     }
 }
@@ -218,7 +230,10 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             }
             _ => false,
         },
-        Refusal::IdempotencyConflict
+        Refusal::Gap { base, current } => base != current && model.reported.generation == *current,
+        Refusal::UnknownPolicy(_)
+        | Refusal::PolicyRefused { .. }
+        | Refusal::IdempotencyConflict
         | Refusal::Busy { .. }
         | Refusal::DeadlinePassed
         | Refusal::Unverified(_)

@@ -5,6 +5,7 @@
 //! cores, so that most requests meet one another.
 
 use crate::history::{History, OpNo};
+use crate::reporter::Reporter;
 use crate::shapes::{self, name};
 use cluster::{Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
 use engine::{
@@ -34,6 +35,7 @@ pub(crate) struct Clients {
     /// Operations with a key of their own, newest last.
     keyed: Vec<OpNo>,
     next_key: u64,
+    reporter: Reporter,
 }
 
 /// A VM as some client believes it to be.
@@ -63,6 +65,8 @@ enum Wish {
     RemoveHost,
     Policy,
     Dimensions,
+    ReportUse,
+    News,
 }
 
 const WISHES: &[(Wish, u32)] = &[
@@ -82,6 +86,8 @@ const WISHES: &[(Wish, u32)] = &[
     (Wish::RemoveHost, 3),
     (Wish::Policy, 4),
     (Wish::Dimensions, 1),
+    (Wish::ReportUse, 8),
+    (Wish::News, 12),
 ];
 
 impl Clients {
@@ -99,6 +105,7 @@ impl Clients {
             unknown: Vec::new(),
             keyed: Vec::new(),
             next_key: 0,
+            reporter: Reporter::default(),
         }
     }
 
@@ -192,6 +199,15 @@ impl Clients {
                 let host = self.any_host();
                 let if_generation = self.seen(&host);
                 Request::RemoveHost { host, evict: self.dice.chance(600), if_generation }
+            }
+            Wish::ReportUse => {
+                let host = self.any_host();
+                self.reporter.report(&mut self.dice, host)
+            }
+            Wish::News => {
+                let known = self.any_known().map(|(key, known)| (key.clone(), known.host.clone()));
+                let (host, extra) = (self.any_host(), self.extra.len());
+                self.reporter.news(&mut self.dice, known, host, extra)
             }
             Wish::Policy => self.policy(),
             Wish::Dimensions => {
@@ -303,6 +319,7 @@ impl Clients {
                 Refusal::UnknownReservation(gone)
                 | Refusal::ReservationExpired { reservation: gone, .. },
             ) => self.holds.retain(|hold| hold != gone),
+            Err(Refusal::Gap { current, .. }) => self.reporter.learn(*current),
             Err(Refusal::Stale { current, .. }) => match request {
                 Request::Resize { vm, .. } | Request::RemoveVm { vm, .. } => {
                     if let Some(known) = self.vms.get_mut(vm) {
@@ -354,6 +371,7 @@ impl Clients {
                 Request::Confirm { reservation } | Request::Release { reservation },
                 Outcome::Confirmed { .. } | Outcome::Released { .. },
             ) => self.holds.retain(|hold| hold != reservation),
+            (_, Outcome::UseReported { generation, .. }) => self.reporter.learn(*generation),
             (_, Outcome::Dimensions(dimensions)) => self.extra = dimensions.extra().to_vec(),
             (_, Outcome::Policy(policy)) => self.policy_revision = policy.revision,
             _ => {}

@@ -16,6 +16,8 @@ pub mod planted;
 mod recovery;
 mod replica;
 mod report;
+mod reporter;
+mod reports;
 mod rules;
 mod shapes;
 mod simulate;

@@ -3,6 +3,7 @@
 //! Plain maps by name and sums from scratch: slow, obvious, and sharing no code with the engine,
 //! the solver or the verifier. Each entry is checked against the model before it changes it.
 
+use crate::reports::{LastReport, Reported};
 use crate::sometimes::{Rare, Sometimes};
 use crate::violation::{Checked, Finding, Law, broken, ensure};
 use cluster::{Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Revision, Vm, VmKey};
@@ -27,6 +28,9 @@ pub(crate) struct Model {
     pub(crate) guests: BTreeMap<VmKey, Guest>,
     pub(crate) holds: BTreeMap<u64, VmKey>,
     next_reservation: u64,
+    pub(crate) reported: Reported,
+    /// When VMs ended, according to others.
+    pub(crate) gone: BTreeMap<VmKey, u64>,
     /// Names of hosts that were removed while VMs were on them.
     removed_with_vms: BTreeSet<Name>,
     pub(crate) reached: Sometimes,
@@ -37,6 +41,7 @@ pub(crate) struct Home {
     pub(crate) host: Host,
     pub(crate) generation: Generation,
     pub(crate) health: Health,
+    pub(crate) report: Option<LastReport>,
 }
 
 #[derive(Debug)]
@@ -49,6 +54,12 @@ pub(crate) struct Guest {
     pub(crate) hold: Option<Hold>,
     /// What the caller was told when it was placed; `None` for an adopted VM.
     pub(crate) first: Option<Placement>,
+    /// Whether it was running when its place was recorded.
+    pub(crate) adopted: bool,
+    /// When others last said that it runs; 0 if never.
+    pub(crate) heard_ns: u64,
+    /// The last report of its host counts it.
+    pub(crate) included: bool,
 }
 
 impl Model {
@@ -101,7 +112,14 @@ impl Model {
                 self.policy = policy.clone();
                 Outcome::Policy(policy.clone())
             }
+            Command::EditPolicy(_) => {
+                // What policies mean for placing is the verifier's to judge.
+                self.policy.revision += 1;
+                Outcome::Policy(self.policy.clone())
+            }
             Command::Tick => Outcome::Ticked { expired: 0 },
+            Command::ReportUse(reports) => self.report_use(reports)?,
+            Command::ReportVm(report) => self.report_vm(report)?,
         };
         self.check_capacity()?;
         Ok(outcome)
@@ -137,7 +155,8 @@ impl Model {
         let again = self.removed_with_vms.contains(&host.id);
         self.reached.hit_if(Rare::HostReAdded, again);
         let host = Host { incarnation: revision, ..host.clone() };
-        let home = Home { host, generation: Generation(1), health: Health::Healthy };
+        let (generation, health) = (Generation(1), Health::Healthy);
+        let home = Home { host, generation, health, report: None };
         self.hosts.insert(home.host.id.clone(), home);
         Ok(Outcome::Host { generation: Generation(1), created: true })
     }
@@ -226,6 +245,9 @@ impl Model {
                     over_capacity: false,
                     hold: placing.hold,
                     first: Some(placement.clone()),
+                    adopted: false,
+                    heard_ns: 0,
+                    included: false,
                 })?;
             }
             placements.push(placement);
@@ -248,6 +270,9 @@ impl Model {
             over_capacity: *over_capacity,
             hold: None,
             first: None,
+            adopted: true,
+            heard_ns: 0,
+            included: false,
         })?;
         let exceeds = self.exceeds(host, &adoption.committed);
         ensure(exceeds == *over_capacity, Law::Capacity, || {
@@ -269,6 +294,7 @@ impl Model {
         let host = guest.host.clone();
         guest.vm = Arc::new(vm);
         guest.committed = resizing.committed.clone();
+        guest.included = false;
         guest.generation = guest.generation.next();
         let (generation, flagged) = (guest.generation, guest.over_capacity);
         self.check_committed(&resizing.vm)?;
@@ -287,7 +313,9 @@ impl Model {
         let resized = Vm { demand: demand.clone(), ..guest.vm.as_ref().clone() };
         self.dimensions.iter().find_map(|dim| {
             let (before, after) = (guest.committed.get(dim), taken(&resized, &home.host, dim));
-            let total = self.used(&guest.host, dim) - u128::from(before) + after;
+            let total = self.used(&guest.host, dim) + self.foreign(&guest.host, dim)
+                - u128::from(before)
+                + after;
             let exceeds = after > u128::from(before) && total > room(&home.host, dim);
             exceeds.then(|| format!("{vm} has no room to grow in dimension {}", dim.0))
         })
@@ -339,7 +367,7 @@ impl Model {
         Ok(())
     }
 
-    fn add_guest(&mut self, guest: Guest) -> Checked {
+    pub(crate) fn add_guest(&mut self, guest: Guest) -> Checked {
         let key = guest.vm.key.clone();
         self.home(&guest.host)?;
         if let Some(hold) = guest.hold {
@@ -356,7 +384,7 @@ impl Model {
         self.check_committed(&key)
     }
 
-    fn remove_guest(&mut self, vm: &VmKey) -> Checked {
+    pub(crate) fn remove_guest(&mut self, vm: &VmKey) -> Checked {
         match self.guests.remove(vm) {
             None => broken(Law::OnePlace, format!("{vm} is removed but not there")),
             Some(guest) => {
@@ -369,7 +397,7 @@ impl Model {
         }
     }
 
-    fn home(&mut self, host: &Name) -> Checked<&mut Home> {
+    pub(crate) fn home(&mut self, host: &Name) -> Checked<&mut Home> {
         let unknown = || Finding { law: Law::Asked, what: format!("host {host} is not there") };
         self.hosts.get_mut(host).ok_or_else(unknown)
     }

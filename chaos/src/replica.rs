@@ -43,6 +43,7 @@ pub(crate) fn compare_with_model(model: &Model, state: &State) -> Checked {
         && *state.dimensions() == model.dimensions
         && *state.policy() == model.policy
         && state.reservation_count() == model.holds.len()
+        && state.inventory().generation == model.reported.generation
         && state.host_count() == model.hosts.len()
         && state.vm_count() == model.guests.len();
     ensure(same, Law::Sums, || {
@@ -68,6 +69,10 @@ pub(crate) fn compare_with_model(model: &Model, state: &State) -> Checked {
             && entry.health == home.health;
         ensure(same, Law::Sums, || format!("host {name} is not what the log says"))?;
         for dim in model.dimensions.iter() {
+            let (due, kept) = (model.foreign(name, dim), u128::from(entry.foreign().used.get(dim)));
+            ensure(due == kept, Law::Sums, || {
+                format!("others use {due} of dimension {} of {name}, {kept} is counted", dim.0)
+            })?;
             let (due, kept) = (model.used(name, dim), u128::from(entry.allocated.get(dim)));
             ensure(due == kept, Law::Sums, || {
                 format!("host {name} gives {due} of dimension {}, {kept} is counted", dim.0)
@@ -88,7 +93,9 @@ pub(crate) fn compare_with_model(model: &Model, state: &State) -> Checked {
             && host == Some(&guest.host)
             && entry.committed == guest.committed
             && entry.generation == guest.generation
-            && entry.adopted == guest.first.is_none()
+            && entry.adopted == guest.adopted
+            && entry.heard_ns == guest.heard_ns
+            && entry.included == guest.included
             && entry.over_capacity == guest.over_capacity
             && entry.hold == guest.hold;
         ensure(same, Law::Sums, || format!("VM {key} is {entry:?}, the log says {guest:?}"))?;

@@ -69,6 +69,20 @@ impl Model {
             Verdict::Rejected => {
                 self.reached.hit_if(Rare::PinnedRejected, placing.pinned.is_some());
                 self.reached.hit_if(Rare::NoRoom, placing.pinned.is_none());
+                let pinned = placing.pinned.as_ref();
+                self.reached.hit_if(
+                    Rare::ForeignBound,
+                    pinned.is_some_and(|host| {
+                        self.dimensions.iter().any(|dim| {
+                            let Some(home) = self.hosts.get(host) else { return false };
+                            let others = self.foreign(host, dim);
+                            let ours = self.used(host, dim) + taken(&placing.vm, &home.host, dim);
+                            others > 0
+                                && ours <= room(&home.host, dim)
+                                && ours + others > room(&home.host, dim)
+                        })
+                    }),
+                );
                 ensure(placing.hold.is_none(), Law::Reservations, || {
                     format!("{} was rejected and holds a reservation", placing.vm.key)
                 })
@@ -138,7 +152,8 @@ impl Model {
             let asked = taken(vm, host, dim);
             let others = self.on(&host.id).filter(|(key, _)| **key != vm.key);
             let others: u128 = others.map(|(_, it)| u128::from(it.committed.get(dim))).sum();
-            let room = room(host, dim);
+            let (room, foreign) = (room(host, dim), self.foreign(&host.id, dim));
+            let others = others + foreign;
             if asked > 0 && others + asked > room {
                 let what = format!("{others} and {asked} of dimension {} are over {room}", dim.0);
                 return Fits::No(Law::Capacity, what);

@@ -52,6 +52,13 @@ rare! {
     HostKeptRoom => "a host was not allowed to shrink below its VMs",
     ResizeRefused => "a VM had no room to grow",
     StaleGeneration => "a stale generation was refused",
+    ReportIncluded => "a report of others included a VM",
+    ForeignBound => "what others use kept a VM away",
+    ConfirmedByNews => "news of a VM confirmed its reservation",
+    MovedByNews => "news of a VM found it elsewhere",
+    LateNews => "news of a VM came too late",
+    RepeatedReport => "a report came twice",
+    GapRefused => "a change of another inventory was refused",
     TimeStepCapped => "a clock jump was cut to thirty seconds",
     TimeStoodStill => "the clock went back and time stood still",
 }

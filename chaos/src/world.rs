@@ -13,7 +13,7 @@ use crate::sometimes::{Rare, Sometimes};
 use crate::story::Story;
 use crate::violation::{Checked, Law, broken, ensure};
 use cluster::{Labels, Selector, SelectorOp};
-use engine::{Call, Options, Outcome, PlaceRequest, PutMode, Refusal, Reply, Request};
+use engine::{Call, Options, Outcome, PlaceRequest, PutMode, Refusal, Reply, Request, Told};
 use fixture::Dice;
 use store::{CommandLog, DiskOptions, DiskStats, SimDisk};
 
@@ -294,6 +294,10 @@ impl<M: Medium> World<M> {
                 sometimes.hit_if(Rare::RetryExecuted, again && revision.0 > before);
                 let repeated = matches!(outcome, Outcome::Placement(it) if it.repeated);
                 sometimes.hit_if(Rare::RepeatedPlacement, repeated);
+                let late = matches!(outcome, Outcome::VmReported(Told::Late));
+                sometimes.hit_if(Rare::LateNews, late);
+                let twice = matches!(outcome, Outcome::UseReported { repeated: true, .. });
+                sometimes.hit_if(Rare::RepeatedReport, twice);
             }
             Err(refusal) => {
                 self.outline.refused += 1;
@@ -305,6 +309,7 @@ impl<M: Medium> World<M> {
                     }
                     Refusal::DoesNotFit { .. } => sometimes.hit(Rare::ResizeRefused),
                     Refusal::Stale { .. } => sometimes.hit(Rare::StaleGeneration),
+                    Refusal::Gap { .. } => sometimes.hit(Rare::GapRefused),
                     _ => {}
                 }
             }

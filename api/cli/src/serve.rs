@@ -129,6 +129,9 @@ fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
     tracing::info!(%revision, hosts, vms, seconds, "recovered");
     let clock: Clock = Arc::new(now_ms);
     let (service, writer) = Service::start(engine, settings.queue, clock)?;
+    // An IPv4 loopback address in IPv6 clothes is as private as without.
+    let private = settings.listen.ip().to_canonical().is_loopback();
+    let service = service.with_ai_routes(private || settings.ai_routes_open);
     if settings.demo {
         demo::load(service.writer())?;
     }

@@ -13,7 +13,8 @@ use cluster::Dimensions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::openapi::{
-    ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Response, ResponseBuilder,
+    Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Response,
+    ResponseBuilder,
 };
 use utoipa::{IntoResponses, ToSchema};
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -47,15 +48,19 @@ pub fn openapi(dimensions: &Dimensions) -> OpenApi {
     let mut api = OpenApiBuilder::new().info(info.build()).build();
     api.merge(generated);
     if let Some(components) = &mut api.components {
-        let mut schemas = Vec::new();
-        <Problem as ToSchema>::schemas(&mut schemas);
-        components.schemas.extend(schemas);
-        components
-            .schemas
-            .insert(Problem::name().into(), <Problem as utoipa::PartialSchema>::schema());
+        // What is only referred to by hand.
+        add_schema::<Problem>(components);
+        add_schema::<wire::novacron::Failure>(components);
     }
     wire::complete(&mut api, dimensions);
     api
+}
+
+fn add_schema<T: ToSchema>(components: &mut Components) {
+    let mut schemas = Vec::new();
+    T::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+    components.schemas.insert(T::name().into(), T::schema());
 }
 
 async fn no_route(OriginalUri(uri): OriginalUri) -> Failure {

@@ -13,6 +13,8 @@ use wire::{Code, Limits, Read};
 
 const SINGLE_BYTES: usize = 1 << 20;
 const BULK_BYTES: usize = 64 << 20;
+/// A body this short is read faster than it is handed to another thread.
+const AT_ONCE: usize = 16 << 10;
 /// Longest pause between two pieces of a body.
 const IDLE: Duration = Duration::from_secs(5);
 
@@ -21,6 +23,9 @@ pub(crate) struct Body<T>(pub(crate) T);
 
 /// A JSON body about many things.
 pub(crate) struct Batch<T>(pub(crate) T);
+
+/// A JSON body in NovaCron's form, about one thing or many.
+pub(crate) struct Sent<T>(pub(crate) T);
 
 /// A body with one JSON document per line.
 pub(crate) struct Lines<T>(pub(crate) Vec<T>);
@@ -41,6 +46,19 @@ impl<T: Read + Send + 'static> FromRequest<Service> for Batch<T> {
         check_type(request.headers(), JSON)?;
         let bytes = collect(request, BULK_BYTES).await?;
         let limits = Limits::batch(service.dimensions());
+        aside(move || wire::read(&bytes, &limits).map_err(Failure::faults)).await.map(Self)
+    }
+}
+
+impl<T: Read + Send + 'static> FromRequest<Service> for Sent<T> {
+    type Rejection = Failure;
+    async fn from_request(request: Request, service: &Service) -> Result<Self, Failure> {
+        check_type(request.headers(), JSON)?;
+        let bytes = collect(request, BULK_BYTES).await?;
+        let limits = Limits::novacron(service.dimensions());
+        if bytes.len() <= AT_ONCE {
+            return wire::read(&bytes, &limits).map(Self).map_err(Failure::faults);
+        }
         aside(move || wire::read(&bytes, &limits).map_err(Failure::faults)).await.map(Self)
     }
 }

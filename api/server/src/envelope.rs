@@ -1,8 +1,9 @@
 //! Around every request: its id, its deadline, and an answer even when a handler panics.
 
 use crate::failure::Failure;
+use crate::routes::novacron;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -15,6 +16,7 @@ use wire::Code;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_TIMEOUT_MS: HeaderName = HeaderName::from_static("x-request-timeout-ms");
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The longest that any request may take. Streams end their first answer long before.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -25,6 +27,7 @@ pub(crate) struct Deadline(pub(crate) Instant);
 
 pub(crate) async fn envelope(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
+    let form = Form::of(request.uri().path());
     let answered = match allowed_time(request.headers()) {
         Ok(allowed) => {
             let now = Instant::now();
@@ -44,20 +47,41 @@ pub(crate) async fn envelope(mut request: Request, next: Next) -> Response {
         }
         Err(failure) => failure.into_response(),
     };
-    let mut response = written(answered, &id);
+    let mut response = written(answered, &id, form);
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 
+/// How failures are written.
+#[derive(Clone, Copy)]
+enum Form {
+    Problem,
+    Novacron,
+}
+
+impl Form {
+    fn of(path: &str) -> Self {
+        if novacron::speaks(path) { Form::Novacron } else { Form::Problem }
+    }
+}
+
 /// Writes the body of a failure.
-fn written(mut response: Response, id: &HeaderValue) -> Response {
+fn written(mut response: Response, id: &HeaderValue, form: Form) -> Response {
     let Some(Failure { mut problem, .. }) = response.extensions_mut().remove::<Failure>() else {
         return response;
     };
     problem.request_id = id.to_str().ok().map(str::to_owned);
-    let body = serde_json::to_vec(&problem).unwrap_or_default();
     let (mut head, _) = response.into_parts();
-    head.headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+    let (body, content_type) = match form {
+        Form::Problem => (serde_json::to_vec(&problem), PROBLEM_JSON),
+        Form::Novacron => {
+            let failure = wire::novacron::Failure::from_problem(&problem);
+            head.status = StatusCode::from_u16(failure.status).unwrap_or(head.status);
+            (serde_json::to_vec(&failure), JSON)
+        }
+    };
+    let body = body.unwrap_or_default();
+    head.headers.insert(header::CONTENT_TYPE, content_type);
     head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     Response::from_parts(head, body.into())
 }

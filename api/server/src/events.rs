@@ -4,7 +4,7 @@
 //! is told so and starts again from what is.
 
 use cluster::{Name, Revision, VmKey};
-use engine::{Command, Committed, DecisionId, Entry, Placing};
+use engine::{Command, Committed, DecisionId, Entry, Placing, VmFact};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use wire::Event;
@@ -136,6 +136,18 @@ fn told(revision: Revision, entry: &Entry) -> Vec<Event> {
             .map(|reservation| held("reservation_expired", *reservation))
             .collect(),
         Command::InstallPolicy(_) => vec![event("policy_installed")],
+        Command::EditPolicy(_) => vec![event("policies_changed")],
         Command::Tick => Vec::new(),
+        // One for the inventory: a follower who wants the hosts reads them.
+        Command::ReportUse(reports) if reports.last => vec![event("inventory_reported")],
+        Command::ReportUse(_) => Vec::new(),
+        Command::ReportVm(report) => match &report.fact {
+            VmFact::AsRecorded => vec![of_vm("vm_confirmed", &report.vm)],
+            VmFact::Otherwise(adoption) => {
+                let host_id = Some(adoption.host.clone());
+                vec![Event { host_id, ..of_vm("vm_found", &report.vm) }]
+            }
+            VmFact::Gone => vec![of_vm("vm_gone", &report.vm)],
+        },
     }
 }

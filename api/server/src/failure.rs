@@ -61,8 +61,11 @@ impl From<Refusal> for Failure {
                 return failure;
             }
             Refusal::DoesNotFit { .. } => Code::DOES_NOT_FIT,
+            Refusal::UnknownPolicy(_) => Code::POLICY_NOT_FOUND,
+            Refusal::PolicyRefused { .. } => Code::POLICY_REFUSED,
             Refusal::UnknownReservation(_) => Code::RESERVATION_NOT_FOUND,
             Refusal::ReservationExpired { .. } => Code::RESERVATION_ENDED,
+            Refusal::Gap { .. } => Code::CONFLICT,
             Refusal::IdempotencyConflict => Code::IDEMPOTENCY_KEY_REUSED,
             Refusal::Busy { .. } => Code::OVERLOADED,
             Refusal::DeadlinePassed => Code::DEADLINE_EXCEEDED,

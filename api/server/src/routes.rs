@@ -5,6 +5,7 @@ mod cluster_wide;
 mod events;
 mod health;
 mod hosts;
+pub(crate) mod novacron;
 mod page;
 mod placements;
 mod reservations;
@@ -29,6 +30,7 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(cluster_wide::routes())
         .merge(events::routes())
         .merge(health::routes())
+        .merge(novacron::routes())
 }
 
 type Answer = Result<Response, Failure>;

@@ -5,6 +5,7 @@ use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
     Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
@@ -14,6 +15,7 @@ use std::thread::JoinHandle;
 use store::CommandLog;
 use tokio::sync::{oneshot, watch};
 use wire::Code;
+use wire::novacron::NodeResourceInfo;
 
 /// A handle to the running service. Cloning it is cheap.
 #[derive(Clone, Debug)]
@@ -23,6 +25,9 @@ pub struct Service {
     durable: watch::Receiver<Revision>,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: Arc<Metrics>,
+    /// What was measured lately, for NovaCron's AI routes.
+    pub(crate) samples: Arc<Samples>,
+    pub(crate) ai_routes_open: bool,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
 }
@@ -74,7 +79,29 @@ impl Service {
         });
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
         let clock = ClockHandle(clock);
-        Ok((Self { writer, durable, events, metrics, dimensions, clock }, thread))
+        let samples = Arc::new(Samples::default());
+        let service = Self {
+            writer,
+            durable,
+            events,
+            metrics,
+            samples,
+            ai_routes_open: true,
+            dimensions,
+            clock,
+        };
+        Ok((service, thread))
+    }
+
+    /// Whether NovaCron's AI routes answer. They take callers at their word, so that they are for
+    /// this machine only unless the operator says otherwise.
+    pub fn with_ai_routes(self, open: bool) -> Self {
+        Self { ai_routes_open: open, ..self }
+    }
+
+    /// Takes in what a node reports of its use, as evidence for predictions.
+    pub fn observe(&self, node: &NodeResourceInfo) {
+        self.samples.record_node(node, self.now_ms());
     }
 
     pub fn writer(&self) -> &Writer {
@@ -83,6 +110,11 @@ impl Service {
 
     pub(crate) fn dimensions(&self) -> Arc<Dimensions> {
         Arc::clone(&self.dimensions)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.clock.0)()
     }
 
     pub(crate) fn durable(&self) -> watch::Receiver<Revision> {
@@ -121,7 +153,7 @@ impl Service {
             };
             let left = ask.time_left().as_millis();
             let left = u64::try_from(left).unwrap_or(u64::MAX);
-            let deadline_ms = (self.clock.0)().saturating_add(left);
+            let deadline_ms = self.now_ms().saturating_add(left);
             self.writer.submit(call, Some(deadline_ms), answer);
         }
         match receiver.await {

@@ -21,6 +21,18 @@ pub struct Fault {
     pub hint: String,
 }
 
+impl Fault {
+    /// The same fault seen from a value that has the faulty one in `place`.
+    pub(crate) fn within(self, place: &str) -> Self {
+        let path = match self.path.as_str() {
+            "$" => place.to_owned(),
+            path if path.starts_with('[') => format!("{place}{path}"),
+            path => format!("{place}.{path}"),
+        };
+        Self { path, ..self }
+    }
+}
+
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}; {} ({})", self.path, self.message, self.hint, self.code)

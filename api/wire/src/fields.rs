@@ -9,7 +9,8 @@ use crate::read::{At, Read, Step, suggestion};
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-/// The members of one object. `finish` must be called when all fields have been asked for.
+/// The members of one object. `finish` or `ignore_others` must be called when all fields have
+/// been asked for.
 #[derive(Debug)]
 pub(crate) struct Fields<'a, 'v> {
     pub(crate) at: &'a mut At<'v>,
@@ -104,6 +105,9 @@ impl<'a, 'v> Fields<'a, 'v> {
             }
         }
     }
+
+    /// Lets members that were not asked for be, as Go's decoder does.
+    pub(crate) fn ignore_others(self) {}
 
     /// Refuses members that were not asked for.
     pub(crate) fn finish(self) {

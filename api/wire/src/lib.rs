@@ -19,6 +19,7 @@ mod hardware;
 mod host;
 mod json;
 mod limits;
+pub mod novacron;
 mod number;
 mod overview;
 mod placement;

@@ -41,6 +41,12 @@ impl Limits {
         Self { values: 4_000_000, ..Self::single(dimensions) }
     }
 
+    /// For what NovaCron sends: command lines and environments are longer than names, and an
+    /// inventory names every node of a cluster.
+    pub fn novacron(dimensions: Arc<Dimensions>) -> Self {
+        Self { items: 100_000, string_bytes: 64 << 10, ..Self::batch(dimensions) }
+    }
+
     /// For a document that an operator gives to an offline command.
     pub fn document(dimensions: Arc<Dimensions>) -> Self {
         Self { items: 2_000_000, values: 100_000_000, ..Self::single(dimensions) }

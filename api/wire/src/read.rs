@@ -66,13 +66,8 @@ pub fn read_lines<T: Read>(bytes: &[u8], limits: &Limits) -> Result<Vec<T>, Vec<
 }
 
 fn on_line(fault: Fault, number: usize, line: usize) -> Fault {
-    let path = match fault.path.as_str() {
-        "$" => format!("[{number}]"),
-        path if path.starts_with('[') => format!("[{number}]{path}"),
-        path => format!("[{number}].{path}"),
-    };
     let message = format!("line {}: {}", line.saturating_add(1), fault.message);
-    Fault { path, message, ..fault }
+    Fault { message, ..fault.within(&format!("[{number}]")) }
 }
 
 /// What can be read from a JSON value.

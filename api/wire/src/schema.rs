@@ -92,7 +92,8 @@ pub fn complete(api: &mut OpenApi, dimensions: &Dimensions) {
         if let RefOr::T(Schema::AllOf(parts)) = schema {
             *schema = flattened(parts, &generated).into();
         }
-        let is_request = name.ends_with("Spec") || name == "WeightMap";
+        let is_strict = !name.starts_with("novacron.");
+        let is_request = is_strict && name.ends_with("Spec") || name == "WeightMap";
         if let (true, RefOr::T(Schema::Object(object))) = (is_request, schema) {
             object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
         }

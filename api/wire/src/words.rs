@@ -107,7 +107,8 @@ choice!(AffinityKind: "together" = Together, "apart" = Apart);
 choice!(Strategy:
     "balanced" = Balanced, "first_fit" = FirstFit, "best_fit" = BestFit, "worst_fit" = WorstFit,
     "ffd" = FirstFitDecreasing, "bfd" = BestFitDecreasing, "round_robin" = RoundRobin,
-    "least_loaded" = LeastLoaded, "spread" = Spread, "consolidate" = Consolidate);
+    "least_loaded" = LeastLoaded, "spread" = Spread, "consolidate" = Consolidate,
+    "fewest_vms" = FewestVms);
 
 pub type HostStateWord = Word<HostState>;
 pub(crate) type PriceKindWord = Word<PriceKind>;

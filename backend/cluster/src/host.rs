@@ -33,6 +33,8 @@ pub struct Host {
     /// Datastores that VMs on this host can reach.
     pub datastores: Vec<Name>,
     pub hardware: Box<Hardware>,
+    /// What others use of it. The engine works it out from reports; descriptions leave it empty.
+    pub foreign: Foreign,
 }
 
 impl Host {
@@ -57,6 +59,7 @@ impl Host {
             heartbeat_deadline_ms: 0,
             datastores: Vec::new(),
             hardware: Box::default(),
+            foreign: Foreign::default(),
         }
     }
 
@@ -85,6 +88,19 @@ impl Host {
             Level::Region => self.location.region.as_ref(),
             Level::Label(key) => self.labels.get(key.as_str()),
         }
+    }
+}
+
+/// What is in use on a host beyond the VMs that are recorded here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Foreign {
+    pub used: Amounts,
+    pub vms: u32,
+}
+
+impl Foreign {
+    pub fn is_zero(&self) -> bool {
+        self.used.is_zero() && self.vms == 0
     }
 }
 

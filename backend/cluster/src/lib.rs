@@ -18,10 +18,11 @@ mod vm;
 
 pub use amounts::{Amounts, Dim, DimensionError, Dimensions, MAX_AMOUNT, MAX_DIMENSIONS};
 pub use decision::{
-    Alternative, Breakdown, Decision, REASON_ORDER, Reason, Rejections, Strategy, Term, Verdict,
+    Alternative, Breakdown, Decision, PolicyRejection, REASON_ORDER, Reason, Rejections, Strategy,
+    Term, Verdict,
 };
 pub use hardware::{Accelerator, Gpu, Hardware, NumaNode, PciePort};
-pub use host::{Host, HostState, Power, Price, PriceKind, RegionLatency};
+pub use host::{Foreign, Host, HostState, Power, Price, PriceKind, RegionLatency};
 pub use index::{Column, Generation, HostIx, Index, Revision, VmIx};
 pub use labels::Labels;
 pub use name::{MAX_NAME_BYTES, Name, NameError};

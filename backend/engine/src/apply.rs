@@ -4,12 +4,14 @@
 //! trusts that the command was validated when it was proposed, and still checks all of its own
 //! arithmetic; a command that does not apply means that log and state do not belong together.
 
+mod reports;
+
 use crate::command::{Adoption, Command, Entry, Hold, Placing, Resizing};
 use crate::effects::{Change, Changes};
 use crate::planted::{self, Bug};
 use crate::state::{DecisionId, Health, HostEntry, State, VmEntry};
 use cluster::{
-    Amounts, Generation, Host, HostIx, HostState, Name, Revision, Strategy, VmIx, VmKey,
+    Amounts, Foreign, Generation, Host, HostIx, HostState, Name, Revision, Strategy, VmIx, VmKey,
 };
 use std::sync::Arc;
 
@@ -33,6 +35,11 @@ pub fn apply(state: &mut State, entry: &Entry) -> Result<Changes, Broken> {
     let changes = step.changes;
     state.hash = changes.roll(state);
     Ok(changes)
+}
+
+/// What is kept of a description: who the host is and what others use of it is not said there.
+fn described(host: &Host, incarnation: u64) -> Arc<Host> {
+    Arc::new(Host { incarnation, foreign: Foreign::default(), ..host.clone() })
 }
 
 struct Step<'a> {
@@ -75,8 +82,17 @@ impl Step<'_> {
                 self.changes.push(Change::Policy);
                 Ok(())
             }
+            Command::EditPolicy(edit) => {
+                let time_ms = self.state.time_ms;
+                self.state.library.apply(edit, time_ms);
+                self.state.policy.revision = self.state.policy.revision.saturating_add(1);
+                self.changes.push(Change::Library(edit.clone()));
+                Ok(())
+            }
             Command::Tick => Ok(()),
             Command::SetHostHealth { host, health } => self.set_host_health(host, *health),
+            Command::ReportUse(reports) => self.report_use(reports),
+            Command::ReportVm(report) => self.report_vm(report),
         }
     }
 
@@ -85,19 +101,19 @@ impl Step<'_> {
             Some(ix) => {
                 let entry = self.host_mut(ix)?;
                 let incarnation = entry.host.incarnation;
-                entry.host = Arc::new(Host { incarnation, ..host.clone() });
+                entry.host = described(host, incarnation);
                 entry.generation = entry.generation.next();
                 ix
             }
             None => {
                 // The revision is never used twice, so neither is an incarnation.
-                let host = Host { incarnation: self.revision.0, ..host.clone() };
                 let entry = HostEntry {
-                    host: Arc::new(host),
+                    host: described(host, self.revision.0),
                     generation: Generation(1),
                     health: Health::Healthy,
                     allocated: Amounts::zero(),
                     vms: Vec::new(),
+                    report: None,
                 };
                 let inserted = self.state.hosts.insert(entry);
                 inserted.ok_or_else(|| self.broken("the host is there already".into()))?
@@ -156,6 +172,8 @@ impl Step<'_> {
             hold: placing.hold,
             decided: DecisionId { revision: self.revision, position },
             request_hash: placing.request_hash,
+            heard_ns: 0,
+            included: false,
         })
     }
 
@@ -171,11 +189,15 @@ impl Step<'_> {
             hold: None,
             decided: DecisionId { revision: self.revision, position: 0 },
             request_hash: adoption.request_hash,
+            heard_ns: 0,
+            included: false,
         })
     }
 
     fn resize(&mut self, resizing: &Resizing) -> Result<(), Broken> {
         let ix = self.vm_row(&resizing.vm)?;
+        // What the reporter counts is the old size; the next report will have the new one.
+        self.set_included(ix, false)?;
         let before = self.vm_mut(ix)?.clone();
         self.give_back(before.host, &before.committed)?;
         self.changes.push(Change::vm_removed(&before));
@@ -240,6 +262,9 @@ impl Step<'_> {
     }
 
     fn remove_vm(&mut self, ix: VmIx) -> Result<(), Broken> {
+        // Nobody knows yet that the reporter stopped counting it: until the next report its share
+        // is somebody else's.
+        self.set_included(ix, false)?;
         let removed = self.state.vms.remove(ix);
         let entry = removed.ok_or_else(|| self.broken(format!("VM row {} is empty", ix.0)))?;
         if let Some(Hold { reservation, expires_ms }) = entry.hold {

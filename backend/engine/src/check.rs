@@ -1,6 +1,7 @@
 //! Limits on what enters the state. The wire checks shape and spelling; these are the bounds that
 //! keep arithmetic exact and tables finite, whoever the caller is.
 
+use crate::report::UseReport;
 use crate::request::Refusal;
 use cluster::{Amounts, Dimensions, Host, MAX_AMOUNT, Strength, Vm};
 
@@ -9,6 +10,11 @@ pub const HOLD_TTL_MS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000;
 
 /// Most VMs in one batch: its command stays within what one log record may hold.
 pub const MAX_BATCH: usize = 10_000;
+
+/// Most hosts in one piece of a report: its command stays well below what a log record may hold.
+pub const MAX_REPORTS: usize = 10_000;
+
+const MAX_NOTE_BYTES: usize = 64;
 
 /// Most entries in any one list of a host or VM.
 const MAX_LIST: usize = 256;
@@ -59,6 +65,15 @@ pub(crate) fn vm(vm: &Vm, dimensions: &Dimensions) -> Result<(), Refusal> {
 
 pub(crate) fn demand(demand: &Amounts, dimensions: &Dimensions) -> Result<(), Refusal> {
     amounts("demand", demand, dimensions, MAX_AMOUNT)
+}
+
+pub(crate) fn use_report(report: &UseReport, dimensions: &Dimensions) -> Result<(), Refusal> {
+    amounts("used", &report.used, dimensions, MAX_AMOUNT)?;
+    if report.note.len() > MAX_NOTE_BYTES {
+        let problem = format!("has {} bytes; at most {MAX_NOTE_BYTES} are kept", report.note.len());
+        return Err(invalid("status", &problem));
+    }
+    Ok(())
 }
 
 pub(crate) fn hold_ttl(ttl_ms: Option<u64>) -> Result<(), Refusal> {

@@ -3,6 +3,7 @@
 //! A command says what happened, not what was asked: it names the host that was chosen. Applying
 //! one never searches, so that recovery costs arithmetic and a replayed state cannot differ.
 
+use crate::report::{UseReports, VmReport};
 use crate::state::Health;
 use cluster::{Amounts, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey};
 use policy::Policy;
@@ -61,6 +62,12 @@ pub enum Command {
         host: Name,
         health: Health,
     },
+    /// What hosts are said to have in use.
+    ReportUse(Box<UseReports>),
+    /// What has become of a VM, according to whoever runs it.
+    ReportVm(Box<VmReport>),
+    /// A policy was registered, changed, activated or removed.
+    EditPolicy(Box<policy::Edit>),
 }
 
 /// A request to place one VM, and what came of it.

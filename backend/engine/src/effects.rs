@@ -1,7 +1,8 @@
 //! What one command changed: for the tables that follow the state, and for the state's hash.
 
 use crate::state::{State, VmEntry};
-use cluster::{Amounts, HostIx, Name, Vm, VmIx};
+use cluster::{Amounts, HostIx, Name, Vm, VmIx, VmKey};
+use policy::Edit;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -22,7 +23,14 @@ pub enum Change {
     },
     /// Something about the VM changed that takes no room.
     VmKept(VmIx),
+    /// Weights or the default strategy.
     Policy,
+    /// What is installed or active. Names the policy that was edited.
+    Library(Box<Edit>),
+    /// What others use of the host may be different.
+    HostReported(HostIx),
+    Inventory,
+    Gone(VmKey),
 }
 
 impl Change {
@@ -102,6 +110,32 @@ impl Canon {
                 self.tag(6);
                 self.raw(&postcard::to_stdvec(&state.policy).unwrap_or_default());
             }
+            Change::Library(edit) => {
+                self.tag(10);
+                self.number(state.policy.revision);
+                let installed = state.library.get(&edit.policy);
+                self.raw(&postcard::to_stdvec(&(edit, installed)).unwrap_or_default());
+            }
+            Change::HostReported(ix) => {
+                self.tag(7);
+                self.number(ix.0.into());
+                if let Some(entry) = state.host(*ix) {
+                    self.raw(&postcard::to_stdvec(&entry.report).unwrap_or_default());
+                    for vm in &entry.vms {
+                        self.tag(state.vm(*vm).is_some_and(|vm| vm.included).into());
+                    }
+                }
+            }
+            Change::Inventory => {
+                self.tag(8);
+                self.raw(&postcard::to_stdvec(&state.inventory).unwrap_or_default());
+            }
+            Change::Gone(vm) => {
+                self.tag(9);
+                self.text(&vm.tenant);
+                self.text(&vm.id);
+                self.number(state.gone.at_ns(vm).unwrap_or(0));
+            }
         }
     }
 
@@ -112,6 +146,8 @@ impl Canon {
         self.number(entry.host.0.into());
         self.amounts(&entry.committed);
         self.tag(entry.over_capacity.into());
+        self.number(entry.heard_ns);
+        self.tag(entry.included.into());
         if let Some(hold) = entry.hold {
             self.number(hold.reservation);
             self.number(hold.expires_ms);

@@ -1,9 +1,10 @@
 //! The state as a snapshot keeps it: every row at its place, in one canonical encoding.
 
+use crate::report::{Gone, Inventory};
 use crate::slots::Slots;
 use crate::state::{HostEntry, State, VmEntry};
-use cluster::{Column, Dimensions, HostIx, Revision, VmIx};
-use policy::Policy;
+use cluster::{Column, Dimensions, HostIx, Revision, VmIx, VmKey};
+use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +18,13 @@ pub struct Frozen {
     pub hash: [u8; 32],
     dimensions: Dimensions,
     policy: Policy,
+    library: Library,
     hosts: Column<HostIx, Option<Arc<HostEntry>>>,
     vms: Column<VmIx, Option<Arc<VmEntry>>>,
     next_reservation: u64,
     round_robin_after: Option<HostIx>,
+    inventory: Inventory,
+    gone: BTreeMap<VmKey, u64>,
 }
 
 impl Frozen {
@@ -58,12 +62,15 @@ impl Frozen {
             hash: self.hash,
             dimensions: self.dimensions,
             policy: self.policy,
+            library: self.library,
             hosts: Slots::from_rows(self.hosts),
             vms,
             holds,
             expiries,
             next_reservation: self.next_reservation,
             round_robin_after: self.round_robin_after,
+            inventory: self.inventory,
+            gone: Gone::from_rows(self.gone),
         }
     }
 }
@@ -76,10 +83,13 @@ impl State {
             hash: self.hash,
             dimensions: self.dimensions.clone(),
             policy: self.policy.clone(),
+            library: self.library.clone(),
             hosts: trimmed(self.hosts.rows()),
             vms: trimmed(self.vms.rows()),
             next_reservation: self.next_reservation,
             round_robin_after: self.round_robin_after,
+            inventory: self.inventory.clone(),
+            gone: self.gone.rows().clone(),
         }
     }
 }

@@ -34,15 +34,17 @@ mod pace;
 mod plan;
 pub mod planted;
 mod recover;
+mod report;
 mod request;
 mod slots;
 mod snapshots;
 mod state;
+mod together;
 mod writer;
 
 pub use crate::core::Core;
 pub use apply::{Broken, apply};
-pub use check::{HOLD_TTL_MS, MAX_BATCH};
+pub use check::{HOLD_TTL_MS, MAX_BATCH, MAX_REPORTS};
 pub use command::{Adoption, Command, Entry, Hold, Placing, Resizing};
 pub use drift::{Drift, Observed, drift};
 pub use effects::{Change, Changes};
@@ -51,6 +53,7 @@ pub use frozen::Frozen;
 pub use health::Monitor;
 pub use history::{History, Replay};
 pub use recover::{OpenError, check_sums};
+pub use report::{Gone, Inventory, Report, Told, UseReport, UseReports, VmFact, VmNews, VmReport};
 pub use request::{
     Call, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply, Request,
 };

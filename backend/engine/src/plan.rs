@@ -2,14 +2,16 @@
 //!
 //! Reads the state and changes nothing, so that the same code answers a dry run.
 
+mod reports;
+
 use crate::check;
-use crate::command::{Adoption, Command, Placing, Resizing};
+use crate::command::{Command, Placing, Resizing};
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
 use crate::state::{DecisionId, Health, HostEntry, VmEntry};
 use cluster::{Amounts, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Vm, VmKey};
-use policy::Policy;
+use policy::{Edit, EditError, Policy};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -86,8 +88,11 @@ impl Core {
                 let policy = Policy { strategy: *strategy, ..self.state.policy().clone() };
                 self.plan_policy(policy, *if_revision)
             }
+            Request::EditPolicy { edit, if_revision } => self.plan_edit(edit, *if_revision),
             Request::Tick => self.plan_tick(time_ms),
             Request::SetHostHealth { host, health } => self.plan_health(host, *health),
+            Request::ReportUse(reports) => self.plan_use(reports),
+            Request::ReportVm { vm, at_ns, news } => self.plan_news(vm, *at_ns, news),
         }
     }
 
@@ -239,21 +244,10 @@ impl Core {
             }
             return Err(self.vm_exists(known));
         }
-        let committed = demand_on(vm, &entry.host);
-        // It runs whatever the rules say; what is recorded is whether there was room for it.
-        let allocated = entry.allocated.checked_add(&committed);
-        let fits = allocated.is_some_and(|sum| {
-            committed.iter().all(|(dim, _)| sum.get(dim) <= entry.host.allocatable(dim))
-        });
-        let adoption = Adoption {
-            vm: Arc::clone(vm),
-            host: host.clone(),
-            committed,
-            over_capacity: !fits,
-            request_hash,
-        };
+        let adoption = reports::adoption(Arc::clone(vm), entry, &Amounts::zero(), request_hash);
+        let over_capacity = adoption.over_capacity;
         let outcome =
-            Outcome::Adopted { generation: Generation(1), over_capacity: !fits, repeated: false };
+            Outcome::Adopted { generation: Generation(1), over_capacity, repeated: false };
         Plan::change(Command::Adopt(Box::new(adoption)), outcome)
     }
 
@@ -276,6 +270,7 @@ impl Core {
         };
         let committed = demand_on(&vm, &host.host);
         let others = host.allocated.saturating_sub(&entry.committed);
+        let others = others.checked_add(&host.foreign().used).unwrap_or(others);
         let short = committed.iter().find(|(dim, amount)| {
             // Shrinking in a dimension is always possible, even where the host is over its room.
             *amount > entry.committed.get(*dim)
@@ -331,6 +326,26 @@ impl Core {
         }
         let policy = Policy { revision: current.revision.saturating_add(1), ..policy };
         Plan::change(Command::InstallPolicy(policy.clone()), Outcome::Policy(policy))
+    }
+
+    fn plan_edit(&self, edit: &Edit, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+        let current = self.state.policy();
+        if let Some(seen) = if_revision.filter(|&seen| seen != current.revision) {
+            return Err(Refusal::Stale { seen, current: current.revision });
+        }
+        let checked = self.state.library().check(edit).map_err(|error| match error {
+            EditError::Unknown(policy) => Refusal::UnknownPolicy(policy.to_string()),
+            other => {
+                let (policy, problem) = (edit.policy.to_string(), other.to_string());
+                Refusal::PolicyRefused { policy, problem }
+            }
+        })?;
+        if !checked.is_new {
+            return Plan::nothing(Outcome::Policy(current.clone()));
+        }
+        let policy = Policy { revision: current.revision.saturating_add(1), ..current.clone() };
+        let command = Command::EditPolicy(Box::new(edit.clone()));
+        Plan::change(command, Outcome::Policy(policy))
     }
 
     fn plan_tick(&self, time_ms: u64) -> Result<Plan, Refusal> {
@@ -404,9 +419,11 @@ pub(crate) fn demand_on(vm: &Vm, host: &Host) -> Amounts {
     }
 }
 
-/// Whether a host's description says nothing new. The engine assigns the incarnation.
+/// Whether a host's description says nothing new. The engine assigns the incarnation and knows
+/// what others use.
 fn same_host(given: &Host, known: &Host) -> bool {
-    Host { incarnation: known.incarnation, ..given.clone() } == *known
+    let (incarnation, foreign) = (known.incarnation, known.foreign.clone());
+    Host { incarnation, foreign, ..given.clone() } == *known
 }
 
 fn check_generation(expected: Option<Generation>, current: Generation) -> Result<(), Refusal> {

@@ -2,7 +2,7 @@
 
 use crate::apply::Broken;
 use crate::history::History;
-use crate::state::State;
+use crate::state::{HostEntry, State};
 use cluster::{Amounts, Revision};
 use store::{Head, LogError};
 
@@ -48,6 +48,26 @@ pub(crate) fn recover(history: &History, head: &Head) -> Result<Recovered, OpenE
     Ok(Recovered { state, snapshot })
 }
 
+/// What a report is said to include must be what the VMs in it take.
+fn check_report(state: &State, host: &HostEntry) -> Result<(), OpenError> {
+    let included = host.vms.iter().filter_map(|vm| state.vm(*vm)).filter(|vm| vm.included);
+    let (mut sum, mut vms) = (Amounts::zero(), 0u32);
+    let mut exact = true;
+    for vm in included {
+        exact &= sum.try_add(&vm.committed);
+        vms = vms.saturating_add(1);
+    }
+    let kept = host
+        .report
+        .as_ref()
+        .map_or((Amounts::zero(), 0), |report| (report.included.clone(), report.included_vms));
+    if exact && kept == (sum, vms) {
+        return Ok(());
+    }
+    let what = format!("the report of host {} includes other VMs than it says", host.host.id);
+    Err(OpenError::Inconsistent(what))
+}
+
 /// What hosts say is taken on them must be what their VMs take.
 pub fn check_sums(state: &State) -> Result<(), OpenError> {
     let inconsistent = |what: String| Err(OpenError::Inconsistent(what));
@@ -68,6 +88,7 @@ pub fn check_sums(state: &State) -> Result<(), OpenError> {
                 host.host.id
             ));
         }
+        check_report(state, host)?;
         listed = listed.saturating_add(host.vms.len());
     }
     if listed != state.vm_count() {

@@ -1,6 +1,7 @@
 //! What callers ask of the engine, and what they are told.
 
 use crate::command::Hold;
+use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
     Amounts, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
@@ -96,12 +97,23 @@ pub enum Request {
         strategy: Strategy,
         if_revision: Option<u64>,
     },
+    /// Registers, changes, activates or removes a policy.
+    EditPolicy {
+        edit: Box<policy::Edit>,
+        if_revision: Option<u64>,
+    },
     /// Lets the state's time catch up and ends what is over.
     Tick,
     /// What the heartbeat monitor found.
     SetHostHealth {
         host: Name,
         health: Health,
+    },
+    ReportUse(Box<UseReports>),
+    ReportVm {
+        vm: VmKey,
+        at_ns: u64,
+        news: VmNews,
     },
 }
 
@@ -177,6 +189,8 @@ pub enum Outcome {
     Released { vm: Option<VmKey> },
     Policy(Policy),
     Ticked { expired: u32 },
+    UseReported { generation: u64, repeated: bool },
+    VmReported(Told),
 }
 
 /// What became of one request to place a VM.
@@ -208,6 +222,11 @@ pub enum Refusal {
     UnknownVm(VmKey),
     #[error("VM {vm} exists on host {host} from a different request")]
     VmExists { vm: VmKey, host: Name },
+    #[error("policy with ID {0} not found")]
+    UnknownPolicy(String),
+    /// The change is not one that can be made; nothing was changed.
+    #[error("policy {policy} is left as it is: {problem}")]
+    PolicyRefused { policy: String, problem: String },
     #[error("generation {seen} is stale, the object is at {current}")]
     Stale { seen: u64, current: u64 },
     #[error("VM {vm} does not fit on host {host} at its new size: {reason}")]
@@ -216,6 +235,10 @@ pub enum Refusal {
     UnknownReservation(u64),
     #[error("reservation {reservation} ended at {expires_ms} and can no longer be confirmed")]
     ReservationExpired { reservation: u64, expires_ms: u64 },
+    #[error(
+        "the change is one of inventory {base}, but {current} is known here; send the whole inventory"
+    )]
+    Gap { base: u64, current: u64 },
     #[error("the idempotency key was used before with a different body")]
     IdempotencyConflict,
     #[error("the queue is full; try again in {retry_after_ms} ms")]

@@ -4,12 +4,13 @@
 //! written down is in `frozen`.
 
 use crate::command::Hold;
+use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use cluster::{
     Amounts, Dimensions, Generation, Host, HostIx, HostState, Name, Placed, Revision, Snapshot, Vm,
     VmIx, VmKey,
 };
-use policy::Policy;
+use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub struct State {
     pub(crate) hash: [u8; 32],
     pub(crate) dimensions: Dimensions,
     pub(crate) policy: Policy,
+    pub(crate) library: Library,
     pub(crate) hosts: Slots<HostIx, HostEntry>,
     pub(crate) vms: Slots<VmIx, VmEntry>,
     /// Unconfirmed reservations: which VM each one holds capacity for.
@@ -30,6 +32,8 @@ pub struct State {
     pub(crate) next_reservation: u64,
     /// The host that round robin used last.
     pub(crate) round_robin_after: Option<HostIx>,
+    pub(crate) inventory: Inventory,
+    pub(crate) gone: Gone,
 }
 
 /// A host and what is committed on it.
@@ -41,6 +45,8 @@ pub struct HostEntry {
     pub allocated: Amounts,
     /// The VMs on this host, in order of their rows.
     pub vms: Vec<VmIx>,
+    /// What was last said to be in use on it.
+    pub report: Option<Box<Report>>,
 }
 
 /// What a host's heartbeats say, beside what its operator says (`Host::state`).
@@ -67,11 +73,11 @@ impl HostEntry {
 
     /// The host as the solver and the verifier see it.
     pub fn effective_host(&self) -> Arc<Host> {
-        let state = self.effective_state();
-        if state == self.host.state {
+        let (state, foreign) = (self.effective_state(), self.foreign());
+        if state == self.host.state && foreign.is_zero() {
             return Arc::clone(&self.host);
         }
-        Arc::new(Host { state, ..self.host.as_ref().clone() })
+        Arc::new(Host { state, foreign, ..self.host.as_ref().clone() })
     }
 }
 
@@ -90,6 +96,10 @@ pub struct VmEntry {
     /// Where the decision that placed it stands in the log.
     pub decided: DecisionId,
     pub request_hash: [u8; 16],
+    /// When it was last heard to run, by the reporter's clock; 0 if never.
+    pub heard_ns: u64,
+    /// The last report of its host counts it already.
+    pub included: bool,
 }
 
 /// A decision's place in the log: the command's revision and the position within its batch.
@@ -130,12 +140,15 @@ impl State {
             hash: [0; 32],
             dimensions: Dimensions::default(),
             policy: Policy::default(),
+            library: Library::default(),
             hosts: Slots::new(),
             vms: Slots::new(),
             holds: BTreeMap::new(),
             expiries: BTreeSet::new(),
             next_reservation: 1,
             round_robin_after: None,
+            inventory: Inventory::default(),
+            gone: Gone::default(),
         }
     }
 
@@ -159,6 +172,21 @@ impl State {
 
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// How far the inventory of hosts has been reported.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// VMs that are known to be no more.
+    pub fn gone(&self) -> &Gone {
+        &self.gone
+    }
+
+    /// The policies that are installed.
+    pub fn library(&self) -> &Library {
+        &self.library
     }
 
     pub fn host_count(&self) -> usize {

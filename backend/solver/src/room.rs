@@ -1,11 +1,12 @@
 //! Capacity: what every host can promise, what it has promised, and what that leaves.
 //!
 //! Free amounts are columns of `i32`, one a dimension. What is left may be negative: adopted VMs
-//! can exceed their host. Promised amounts are kept exactly.
+//! and the use of others can exceed their host. Amounts taken are kept exactly.
 
 use crate::bits::{Bits, LANES};
 use crate::free::{Free, NO_HOST};
-use cluster::{Amounts, CpuUnit, Dim, Host, HostIx, Index, MAX_AMOUNT};
+use cluster::{Amounts, CpuUnit, Dim, Foreign, Host, HostIx, Index, MAX_AMOUNT};
+use rustc_hash::FxHashMap;
 
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -18,6 +19,8 @@ pub(crate) struct Room {
     /// By row, then dimension.
     cells: Vec<Cell>,
     hosts: Vec<Use>,
+    /// What the cells count for others. Beside them, because most fleets have none of it.
+    foreign: FxHashMap<HostIx, Foreign>,
     /// Over all hosts, by dimension.
     total: Vec<u64>,
     smallest: Smallest,
@@ -26,7 +29,8 @@ pub(crate) struct Room {
 /// One host's amounts of one dimension, side by side because they are read together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
-    committed: u64,
+    /// Committed to VMs or in use by others.
+    taken: u64,
     /// 1000 / allocatable as a fraction of 2^62, rounded up; 0 where dividing is done instead.
     inverse: u64,
     allocatable: u32,
@@ -67,6 +71,7 @@ pub(crate) struct Use {
     pub(crate) highest: u16,
     /// How many dimensions the host has.
     pub(crate) dimensions: u8,
+    /// Those of others included.
     pub(crate) vms: u32,
     speed_permille: u32,
 }
@@ -119,6 +124,7 @@ impl Room {
             reference_cpu: Free::default(),
             cells: Vec::new(),
             hosts: Vec::new(),
+            foreign: FxHashMap::default(),
             total: Vec::new(),
             smallest: Smallest { stale: true, ..Smallest::default() },
         };
@@ -159,6 +165,11 @@ impl Room {
         ask.taken_at(self.hosts[host.row()].speed_permille)
     }
 
+    /// What is in use of a dimension on a host, by VMs or by others.
+    pub(crate) fn used(&self, host: HostIx, dim: Dim) -> u64 {
+        self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.taken)
+    }
+
     pub(crate) fn host(&self, host: HostIx) -> Use {
         self.hosts[host.row()]
     }
@@ -170,8 +181,8 @@ impl Room {
         let (mut highest, mut sum) = (before.highest, before.sum);
         for ask in asks {
             let Some(cell) = cells.get(ask.dim.row()) else { continue };
-            let committed = cell.committed.saturating_add(ask.taken_at(before.speed_permille));
-            let used = cell.permille(committed);
+            let taken = cell.taken.saturating_add(ask.taken_at(before.speed_permille));
+            let used = cell.permille(taken);
             highest = highest.max(used);
             sum += u32::from(used - cell.used_permille);
         }
@@ -214,7 +225,7 @@ impl Room {
     }
 
     pub(crate) fn put_host(&mut self, ix: HostIx, host: &Host) {
-        self.set_dimensions(host.capacity.width());
+        self.set_dimensions(host.capacity.width().max(host.foreign.used.width()));
         self.reach(ix.row() + 1);
         self.forget(ix.row());
         for dim in 0..self.dimensions {
@@ -224,12 +235,14 @@ impl Room {
         }
         let speed = u32::try_from(host.speed_permille()).unwrap_or(u32::MAX);
         self.hosts[ix.row()].speed_permille = speed;
+        self.recount_foreign(ix, &host.foreign);
         self.patch(ix.row(), 0..self.dimensions);
         self.note_smallest(ix.row());
     }
 
     pub(crate) fn remove_host(&mut self, ix: HostIx) {
         self.forget(ix.row());
+        self.foreign.remove(&ix);
         self.cells_mut(ix.row()).fill(Cell::default());
         self.hosts[ix.row()] = Use::default();
         for free in self.free.iter_mut().chain([&mut self.reference_cpu]) {
@@ -237,16 +250,46 @@ impl Room {
         }
     }
 
+    /// Replaces what others use of the host.
+    pub(crate) fn set_foreign(&mut self, ix: HostIx, foreign: &Foreign) {
+        self.set_dimensions(foreign.used.width());
+        self.recount_foreign(ix, foreign);
+        self.patch(ix.row(), 0..self.dimensions);
+    }
+
+    fn recount_foreign(&mut self, ix: HostIx, foreign: &Foreign) {
+        let before = match foreign.is_zero() {
+            true => self.foreign.remove(&ix),
+            false => self.foreign.insert(ix, foreign.clone()),
+        };
+        let before = before.unwrap_or_default();
+        let cells = self.cells_mut(ix.row());
+        for (dim, amount) in before.used.iter() {
+            cells[dim.row()].taken = cells[dim.row()].taken.saturating_sub(amount);
+        }
+        for (dim, amount) in foreign.used.iter() {
+            cells[dim.row()].taken = cells[dim.row()].taken.saturating_add(amount);
+        }
+        let vms = &mut self.hosts[ix.row()].vms;
+        *vms = vms.saturating_sub(before.vms).saturating_add(foreign.vms);
+    }
+
+    /// How many VMs are recorded on the host, those of others not counted.
+    pub(crate) fn own_vms(&self, ix: HostIx) -> u32 {
+        let others = self.foreign.get(&ix).map_or(0, |foreign| foreign.vms);
+        self.hosts[ix.row()].vms.saturating_sub(others)
+    }
+
     /// Gives `committed` to a VM on the host, or takes it back.
     pub(crate) fn commit(&mut self, host: HostIx, committed: &Amounts, arrives: bool) {
         self.set_dimensions(committed.width());
         let cells = self.cells_mut(host.row());
         for (dim, amount) in committed.iter() {
-            let sum = &mut cells[dim.row()].committed;
+            let sum = &mut cells[dim.row()].taken;
             *sum = if arrives { sum.saturating_add(amount) } else { sum.saturating_sub(amount) };
         }
         let vms = &mut self.hosts[host.row()].vms;
-        *vms = if arrives { *vms + 1 } else { vms.saturating_sub(1) };
+        *vms = if arrives { vms.saturating_add(1) } else { vms.saturating_sub(1) };
         self.patch(host.row(), 0..committed.width());
     }
 
@@ -255,8 +298,8 @@ impl Room {
         let speed = i64::from(self.hosts[row].speed_permille);
         for dim in changed {
             let cell = &mut self.cells[row * self.dimensions + dim];
-            cell.used_permille = cell.permille(cell.committed);
-            let free = free(cell.allocatable, cell.committed);
+            cell.used_permille = cell.permille(cell.taken);
+            let free = free(cell.allocatable, cell.taken);
             self.free[dim].set(row, free);
             if dim == Dim::CPU_MILLIS.row() {
                 let reference = i64::from(free).saturating_mul(speed).div_euclid(1000);

@@ -10,6 +10,7 @@
 //! | `best_fit`, `bfd` | 100 x mean utilisation after placing |
 //! | `worst_fit` | 100 x (1000 - mean utilisation after placing) |
 //! | `least_loaded` | 100 x (1000 - highest utilisation before placing) |
+//! | `fewest_vms` | 100 x (1000 - VMs on the host, at most 1000) |
 //! | `first_fit`, `ffd`, `round_robin` | as `balanced`, but hosts are taken by index, not by score |
 //!
 //! A bursty VM doubles the weight of load where the policy's weights are used.
@@ -41,8 +42,10 @@ pub(crate) enum LoadBy {
     Headroom,
     /// The highest utilisation.
     Busy,
-    /// Few VMs.
+    /// Few VMs, the more so the fewer there are.
     Vms,
+    /// 1000 less the number of VMs.
+    Count,
 }
 
 impl FitBy {
@@ -61,6 +64,7 @@ impl LoadBy {
             LoadBy::Headroom => 1000 - i64::from(host.highest),
             LoadBy::Busy => host.highest.into(),
             LoadBy::Vms => 8000 / (8 + i64::from(host.vms)),
+            LoadBy::Count => 1000 - i64::from(host.vms.min(1000)),
         }
     }
 }
@@ -93,6 +97,9 @@ impl Formula {
             Strategy::BestFit | Strategy::BestFitDecreasing => single(Term::Fit, FitBy::Mean),
             Strategy::WorstFit => single(Term::Fit, FitBy::Spare),
             Strategy::LeastLoaded => single(Term::Load, FitBy::Evenness),
+            Strategy::FewestVms => {
+                Self { load_by: LoadBy::Count, ..single(Term::Load, FitBy::Evenness) }
+            }
             Strategy::Spread => weighted(LoadBy::Vms, true),
             Strategy::Consolidate => weighted(LoadBy::Busy, false),
             Strategy::Balanced
@@ -143,13 +150,15 @@ impl Formula {
         for ((part, weight), value) in parts.iter_mut().zip(self.weights).zip(values) {
             *part = weight * value;
         }
-        Breakdown(parts)
+        Breakdown { terms: parts, policy: problem.policies.points(host).into() }
     }
 
-    /// Affinity and locality of one host, weighed: what its standing leaves out.
+    /// Affinity and locality of one host, weighed, and the points of policies: what its standing
+    /// leaves out.
     pub(crate) fn wishes(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {
         self.weight(Term::Affinity) * self.affinity(problem, request, host)
             + self.weight(Term::Locality) * self.locality(problem, request, host)
+            + i64::from(problem.policies.points(host))
     }
 
     fn fit(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {

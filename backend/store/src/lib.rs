@@ -56,7 +56,7 @@ pub mod frame {
 pub const LOG_FILE: &str = "commands.redb";
 
 /// Format of a whole log. A log of any other format is refused when it is opened.
-pub const LOG_FORMAT: u32 = 1;
+pub const LOG_FORMAT: u32 = 2;
 
 /// One logged command with what it made of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +131,9 @@ pub trait CommandLog: Send + Debug {
     /// Queues a piece of the snapshot. It is written with the following appends, a bounded number
     /// of bytes each, or by [`CommandLog::step_snapshot`].
     fn write_snapshot_chunk(&mut self, chunk: &[u8]) -> Result<(), LogError>;
+
+    /// Whether pieces of a snapshot still wait for the following appends.
+    fn has_queued_pieces(&self) -> bool;
 
     /// Does a bounded piece of the snapshot's work now (writes queued bytes, or reads written
     /// ones back) and returns how many bytes of work are left. For idle moments.

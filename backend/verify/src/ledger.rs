@@ -9,10 +9,11 @@ mod check;
 mod eligible;
 mod fleet;
 mod id;
+mod policies;
 mod tally;
 
 use crate::reading::{apart_from, groups};
-use cluster::{Amounts, Dim, Host, HostIx, Level, Name, Subject, Vm, VmKey};
+use cluster::{Amounts, Dim, Foreign, Host, HostIx, Level, Name, Subject, Vm, VmKey};
 use fleet::Fleet;
 use id::{Id, fingerprint};
 use rustc_hash::FxHashMap;
@@ -87,6 +88,13 @@ impl Ledger {
                 tally.relocate(&relocation);
             }
         }
+    }
+
+    /// Replaces what others use of a host. It is never a violation in itself, but takes room.
+    pub fn set_foreign(&mut self, ix: HostIx, foreign: &Foreign) -> Result<(), LedgerError> {
+        self.fleet.row(ix).ok_or(LedgerError::UnknownHost(ix))?;
+        self.fleet.set_foreign(ix, &foreign.used);
+        Ok(())
     }
 
     /// Removes a host that has no VMs left.

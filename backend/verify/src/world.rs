@@ -283,9 +283,10 @@ impl<'w> Case<'w> {
         let host = self.world.hosts[row];
         for (dimension, asked) in demand_on(host, self.vm).iter() {
             let committed = self.world.committed(row).get(dimension);
+            let taken = committed.saturating_add(host.foreign.used.get(dimension));
             let allocatable = self.world.allocatable(row, dimension);
-            if u128::from(committed) + u128::from(asked) > u128::from(allocatable) {
-                let free = allocatable.saturating_sub(committed);
+            if u128::from(taken) + u128::from(asked) > u128::from(allocatable) {
+                let free = allocatable.saturating_sub(taken);
                 found.push(ViolationKind::Capacity { dimension, asked, free, allocatable });
             }
         }

@@ -5,5 +5,7 @@ mod connections;
 mod documentation;
 mod journey;
 mod metrics;
+mod novacron_ai;
+mod novacron_orchestration;
 mod patience;
 mod world;

@@ -42,6 +42,7 @@ pub(crate) fn host() -> Host {
         failure_ppm_per_year: 20_000,
         heartbeat_deadline_ms: 15_000,
         datastores: names(&["ceph", "nfs:1"]),
+        foreign: cluster::Foreign::default(),
         hardware: Box::new(Hardware {
             numa_nodes: vec![NumaNode {
                 socket: 0,
@@ -152,11 +153,17 @@ pub(crate) fn decision() -> Decision {
             host: name("rack1/h1"),
             incarnation: 3,
             score: 70,
-            breakdown: Breakdown([50, 30, -20, 10, 0]),
+            breakdown: Breakdown::of_terms([50, 30, -20, 10, 0]),
         },
         strategy: Strategy::BestFit,
         alternatives: [Alternative { host: name("h2"), score: -5 }].into_iter().collect(),
         rejections,
+        policy_rejections: vec![PolicyRejection {
+            policy: "no-old-racks".into(),
+            rule: "rule-1".into(),
+            reason: "the rack is to be emptied".into(),
+            hosts: 4,
+        }],
         hosts_considered: 10,
         based_on: Revision(41),
         policy_revision: 2,

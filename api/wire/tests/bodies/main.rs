@@ -3,6 +3,7 @@
 mod any_bytes;
 mod full;
 mod golden;
+mod novacron;
 mod round_trip;
 mod schema;
 mod wrong_bodies;

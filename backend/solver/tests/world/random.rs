@@ -1,9 +1,10 @@
 //! Random hosts and VMs from a vocabulary small enough that rules meet.
 
 use cluster::{
-    Affinity, AffinityKind, Amounts, CpuUnit, DataRef, DataSite, Dim, Hints, Host, HostState,
-    Labels, Level, Location, Name, Price, PriceKind, RegionLatency, Selector, SelectorOp, Spread,
-    Strategy, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Vm, VmKey,
+    Affinity, AffinityKind, Amounts, CpuUnit, DataRef, DataSite, Dim, Foreign, Hints, Host,
+    HostState, Labels, Level, Location, Name, Price, PriceKind, RegionLatency, Selector,
+    SelectorOp, Spread, Strategy, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp,
+    Vm, VmKey,
 };
 use policy::Weights;
 use rand::{RngExt, SeedableRng};
@@ -80,6 +81,11 @@ impl Random {
         if self.chance(30) {
             host.reserved = Amounts::cpu_memory(500, 1_024);
             host.overcommit_permille = Amounts::cpu_memory(1_500, 0);
+        }
+        if self.chance(30) {
+            let used = [self.below(6_000), self.below(20_000), self.below(400)];
+            let vms = self.below(5) as u32;
+            host.foreign = Foreign { used: Amounts::from_slice(&used), vms };
         }
         host.benchmark_permille = self.pick(&[0, 700, 1_300]);
         let micros_per_hour = self.below(5) * 1_000;

@@ -94,7 +94,7 @@ pub(crate) fn feasible(world: &World, vm: &Vm, ix: HostIx) -> Result<Amounts, Re
     }
     let committed = demand_on(vm, host);
     for (dim, amount) in committed.iter() {
-        let taken: u64 = world.on(ix).map(|placed| placed.committed.get(dim)).sum();
+        let taken = taken(world, ix, dim);
         check(taken + amount <= host.allocatable(dim), Reason::Capacity(dim))?;
     }
     Ok(committed)
@@ -201,7 +201,7 @@ pub(crate) fn score(world: &World, vm: &Vm, ix: HostIx, how: &How) -> Breakdown 
         Strategy::BestFit | Strategy::BestFitDecreasing | Strategy::WorstFit => {
             weights = [100, 0, 0, 0, 0];
         }
-        Strategy::LeastLoaded => weights = [0, 0, 100, 0, 0],
+        Strategy::LeastLoaded | Strategy::FewestVms => weights = [0, 0, 100, 0, 0],
         _ => {}
     }
     let host = world.host(ix);
@@ -217,7 +217,13 @@ pub(crate) fn score(world: &World, vm: &Vm, ix: HostIx, how: &How) -> Breakdown 
         assert!((0..=1000).contains(&values[row]), "{:?} is {}", Term::ALL[row], values[row]);
         parts[row] = weights[row] * values[row];
     }
-    Breakdown(parts)
+    Breakdown::of_terms(parts)
+}
+
+/// What VMs and others take of a dimension.
+fn taken(world: &World, ix: HostIx, dim: Dim) -> u64 {
+    let ours: u64 = world.on(ix).map(|placed| placed.committed.get(dim)).sum();
+    ours + world.host(ix).foreign.used.get(dim)
 }
 
 /// Utilisations of the dimensions that the host has.
@@ -225,7 +231,7 @@ fn utilisations(world: &World, ix: HostIx, more: &Amounts) -> Vec<i64> {
     let host = world.host(ix);
     let mut all = Vec::new();
     for dim in (0..8).map(Dim) {
-        let taken: u64 = world.on(ix).map(|placed| placed.committed.get(dim)).sum();
+        let taken = taken(world, ix, dim);
         let used = ((taken + more.get(dim)) * 1000).checked_div(host.allocatable(dim));
         all.extend(used.map(|used| used.min(1000) as i64));
     }
@@ -283,9 +289,15 @@ fn load(world: &World, ix: HostIx, strategy: Strategy) -> i64 {
     let highest = utilisations(world, ix, &Amounts::zero()).into_iter().max().unwrap_or(0);
     match strategy {
         Strategy::Consolidate => highest,
-        Strategy::Spread => 8000 / (8 + world.on(ix).count() as i64),
+        Strategy::Spread => 8000 / (8 + vms(world, ix)),
+        Strategy::FewestVms => (1000 - vms(world, ix)).max(0),
         _ => 1000 - highest,
     }
+}
+
+/// How many VMs there are, those of others included.
+fn vms(world: &World, ix: HostIx) -> i64 {
+    world.on(ix).count() as i64 + i64::from(world.host(ix).foreign.vms)
 }
 
 fn nearness(host: &Host, other: &Host) -> i64 {

@@ -158,9 +158,10 @@ impl Ledger {
             let room = row.room(dimension);
             let declared = dimension.row() < self.fleet.dimensions();
             let allocatable = if declared { room.allocatable } else { 0 };
-            let fits = room.committed.checked_add(asked).is_some_and(|sum| sum <= allocatable);
+            let taken = room.committed.saturating_add(room.foreign);
+            let fits = taken.checked_add(asked).is_some_and(|sum| sum <= allocatable);
             if !fits {
-                let free = allocatable.saturating_sub(room.committed);
+                let free = allocatable.saturating_sub(taken);
                 found.push(ViolationKind::Capacity { dimension, asked, free, allocatable });
             }
         }

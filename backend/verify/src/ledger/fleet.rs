@@ -42,6 +42,8 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
     pub(super) committed: u64,
+    /// In use by others.
+    pub(super) foreign: u64,
     pub(super) allocatable: u64,
 }
 
@@ -161,6 +163,15 @@ impl Fleet {
         relocation
     }
 
+    /// Replaces what others use of a host that is there.
+    pub(super) fn set_foreign(&mut self, ix: HostIx, used: &Amounts) {
+        if let Some(Some(row)) = self.rows.get_mut(ix) {
+            for (dim, room) in row.room.iter_mut().enumerate() {
+                room.foreign = used.get(Dim(dim as u8));
+            }
+        }
+    }
+
     pub(super) fn remove(&mut self, ix: HostIx) {
         if let Some(row) = self.rows.get_mut(ix).and_then(Option::take) {
             self.forget(ix, &row);
@@ -257,7 +268,11 @@ impl Fleet {
     fn room(&self, host: &Host) -> SmallVec<[Room; Dim::BUILT_IN]> {
         let width = self.dimensions.max(host.capacity.width());
         let rows = (0..width).map(|row| Dim(row as u8));
-        rows.map(|dim| Room { committed: 0, allocatable: allocatable(host, dim) }).collect()
+        let room = |dim| {
+            let foreign = host.foreign.used.get(dim);
+            Room { committed: 0, foreign, allocatable: allocatable(host, dim) }
+        };
+        rows.map(room).collect()
     }
 
     fn intern(&mut self, host: &Host) -> SignatureIx {

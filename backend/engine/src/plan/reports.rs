@@ -1,0 +1,140 @@
+//! From a report to the command that it comes to.
+//!
+//! Reports come late, twice, out of order and not at all; each is compared with what is known, by
+//! the reporter's own numbers and times, and what is old or known already changes nothing.
+
+use super::{Plan, demand_on};
+use crate::check;
+use crate::command::{Adoption, Command};
+use crate::core::Core;
+use crate::report::{Told, UseReports, VmFact, VmNews, VmReport};
+use crate::request::{Outcome, Refusal, fingerprint};
+use crate::state::{HostEntry, VmEntry};
+use cluster::{Amounts, Name, Vm, VmKey};
+use std::sync::Arc;
+
+impl Core {
+    pub(super) fn plan_use(&self, reports: &UseReports) -> Result<Plan, Refusal> {
+        let inventory = self.state.inventory();
+        let generation = reports.generation;
+        if let Some(base) = reports.base.filter(|base| *base != inventory.generation) {
+            if generation == inventory.generation && reports.digest == inventory.digest {
+                return Plan::nothing(Outcome::UseReported { generation, repeated: true });
+            }
+            return Err(Refusal::Gap { base, current: inventory.generation });
+        }
+        if reports.reports.len() > check::MAX_REPORTS {
+            let problem = format!(
+                "has {} hosts; at most {} go in one piece",
+                reports.reports.len(),
+                check::MAX_REPORTS
+            );
+            return Err(check::invalid("reports", &problem));
+        }
+        for report in &reports.reports {
+            self.known_host(&report.host)?;
+            check::use_report(report, self.state.dimensions())?;
+        }
+        let outcome = Outcome::UseReported { generation, repeated: false };
+        Plan::change(Command::ReportUse(Box::new(reports.clone())), outcome)
+    }
+
+    pub(super) fn plan_news(
+        &self,
+        key: &VmKey,
+        at_ns: u64,
+        news: &VmNews,
+    ) -> Result<Plan, Refusal> {
+        let known = self.state.find_vm(key).map(|(_, entry)| entry);
+        let heard_ns = known.map_or(0, |entry| entry.heard_ns);
+        let gone_ns = self.state.gone().at_ns(key);
+        let last_ns = heard_ns.max(gone_ns.unwrap_or(0));
+        let (fact, told) = match news {
+            // At the same instant the end comes last.
+            VmNews::Gone if at_ns < last_ns => return nothing(Told::Late),
+            VmNews::Gone if known.is_none() && gone_ns == Some(at_ns) => {
+                return nothing(Told::Known);
+            }
+            VmNews::Gone if known.is_none() => (VmFact::Gone, Told::Remembered),
+            VmNews::Gone => (VmFact::Gone, Told::Released),
+            VmNews::Runs { host, vm } => {
+                let (_, home) = self.known_host(host)?;
+                if at_ns <= last_ns {
+                    let again = known.is_some() && at_ns == heard_ns;
+                    return nothing(if again { Told::Known } else { Told::Late });
+                }
+                match (known, vm) {
+                    (None, None) => return nothing(Told::NotDescribed),
+                    (None, Some(vm)) => self.taken_in(vm, home)?,
+                    (Some(known), vm) => self.compared(known, vm.as_deref(), home)?,
+                }
+            }
+        };
+        let report = VmReport { vm: key.clone(), at_ns, fact };
+        let outcome = Outcome::VmReported(told);
+        Plan::change(Command::ReportVm(Box::new(report)), outcome)
+    }
+
+    /// A VM that is not recorded and runs.
+    fn taken_in(&self, vm: &Arc<Vm>, home: &HostEntry) -> Result<(VmFact, Told), Refusal> {
+        check::vm(vm, self.state.dimensions())?;
+        let host = home.host.id.clone();
+        let request_hash = fingerprint(&(vm, &host));
+        let adoption = adoption(Arc::clone(vm), home, &Amounts::zero(), request_hash);
+        let over_capacity = adoption.over_capacity;
+        Ok((VmFact::Otherwise(adoption), Told::Adopted { over_capacity }))
+    }
+
+    /// A recorded VM, which may run elsewhere, or be of another size.
+    fn compared(
+        &self,
+        known: &VmEntry,
+        described: Option<&Vm>,
+        home: &HostEntry,
+    ) -> Result<(VmFact, Told), Refusal> {
+        let demand = described.map_or(&known.vm.demand, |vm| &vm.demand);
+        let recorded = self.state.host(known.host).map(|host| &host.host.id);
+        let here = recorded == Some(&home.host.id);
+        if here && *demand == known.vm.demand {
+            let held = known.hold.is_some();
+            return Ok((VmFact::AsRecorded, if held { Told::Confirmed } else { Told::Known }));
+        }
+        check::demand(demand, self.state.dimensions())?;
+        let vm = Arc::new(Vm { demand: demand.clone(), ..known.vm.as_ref().clone() });
+        let nothing = Amounts::zero();
+        let own = if here { &known.committed } else { &nothing };
+        // Adopting it again here is a repetition; where it was adopted first is no longer true.
+        let request_hash = match known.adopted && !here {
+            true => fingerprint(&(&vm, &home.host.id)),
+            false => known.request_hash,
+        };
+        let adoption = adoption(vm, home, own, request_hash);
+        let over_capacity = adoption.over_capacity;
+        let told = match recorded.filter(|_| !here) {
+            Some(from) => Told::Moved { from: Name::clone(from), over_capacity },
+            None => Told::Resized { over_capacity },
+        };
+        Ok((VmFact::Otherwise(adoption), told))
+    }
+}
+
+/// The VM on the host as it is, whatever the rules say. Foreign use does not count when it is
+/// asked whether there was room: what others are said to use may be this very VM.
+pub(super) fn adoption(
+    vm: Arc<Vm>,
+    home: &HostEntry,
+    own: &Amounts,
+    request_hash: [u8; 16],
+) -> Adoption {
+    let committed = demand_on(&vm, &home.host);
+    let allocated = home.allocated.saturating_sub(own).checked_add(&committed);
+    let fits = allocated.is_some_and(|sum| {
+        committed.iter().all(|(dim, _)| sum.get(dim) <= home.host.allocatable(dim))
+    });
+    let host = home.host.id.clone();
+    Adoption { vm, host, committed, over_capacity: !fits, request_hash }
+}
+
+fn nothing(told: Told) -> Result<Plan, Refusal> {
+    Plan::nothing(Outcome::VmReported(told))
+}
