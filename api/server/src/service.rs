@@ -1,10 +1,12 @@
 //! The engine as the routes see it: asynchronous, with deadlines, and showing only what is durable.
 
+use crate::advice::Book;
 use crate::ask::Ask;
 use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::options::Options;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
     Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
@@ -23,6 +25,8 @@ pub struct Service {
     durable: watch::Receiver<Revision>,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) advice: Arc<Book>,
+    pub(crate) options: Options,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
 }
@@ -74,7 +78,14 @@ impl Service {
         });
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
         let clock = ClockHandle(clock);
-        Ok((Self { writer, durable, events, metrics, dimensions, clock }, thread))
+        let (advice, options) = (Arc::default(), Options::default());
+        let service = Self { writer, durable, events, metrics, advice, options, dimensions, clock };
+        Ok((service, thread))
+    }
+
+    /// The same service with other settings. To be called before anything is asked of it.
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
     }
 
     pub fn writer(&self) -> &Writer {
@@ -83,6 +94,11 @@ impl Service {
 
     pub(crate) fn dimensions(&self) -> Arc<Dimensions> {
         Arc::clone(&self.dimensions)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.clock.0)()
     }
 
     pub(crate) fn durable(&self) -> watch::Receiver<Revision> {
@@ -108,6 +124,11 @@ impl Service {
         tenant: &Name,
         request: Request,
     ) -> Result<Reply, Failure> {
+        let places = matches!(request, Request::Place(_) | Request::PlaceBatch { .. });
+        if self.options.advise && places && !ask.dry_run {
+            let detail = "the service was started with --advise and places nothing";
+            return Err(Failure::new(Code::ADVISE_MODE, detail));
+        }
         let (sender, receiver) = oneshot::channel();
         let answer = Box::new(Waiting(sender));
         if ask.dry_run {
@@ -121,7 +142,7 @@ impl Service {
             };
             let left = ask.time_left().as_millis();
             let left = u64::try_from(left).unwrap_or(u64::MAX);
-            let deadline_ms = (self.clock.0)().saturating_add(left);
+            let deadline_ms = self.now_ms().saturating_add(left);
             self.writer.submit(call, Some(deadline_ms), answer);
         }
         match receiver.await {

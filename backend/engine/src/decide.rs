@@ -16,8 +16,8 @@ use std::borrow::Cow;
 impl Core {
     /// Decides one request against the state as it is.
     ///
-    /// A pinned request is decided as if the VM had a rule that names the host, so that it takes
-    /// the same path, the same checks and the same accounting as any other.
+    /// A request for certain hosts is decided as if the VM had a rule that names them, so that it
+    /// takes the same path, the same checks and the same accounting as any other.
     pub fn decide(&mut self, request: &PlaceRequest) -> Result<Placing, Refusal> {
         let how = self.how(request);
         let vm = match &request.pinned {
@@ -27,9 +27,10 @@ impl Core {
                 if planted::is(Bug::NoRevalidation) {
                     return Ok(self.placing(request, &how, unchecked(ix, &request.vm)));
                 }
-                Cow::Owned(pinned(&request.vm, host))
+                Cow::Owned(only_on(&request.vm, vec![host.clone()]))
             }
-            None => Cow::Borrowed(request.vm.as_ref()),
+            None if request.among.is_empty() => Cow::Borrowed(request.vm.as_ref()),
+            None => Cow::Owned(only_on(&request.vm, request.among.clone())),
         };
         let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, &how);
         self.verified(&vm, &choice)?;
@@ -131,6 +132,7 @@ impl Core {
         Placing {
             strategy: request.strategy,
             pinned: request.pinned.clone(),
+            among: request.among.clone(),
             hold: None,
             request_hash: request.fingerprint(),
             committed,
@@ -158,12 +160,12 @@ impl Core {
     }
 }
 
-/// The VM with a rule that only `host` will do.
-fn pinned(vm: &Vm, host: &Name) -> Vm {
+/// The VM with a rule that only these hosts will do.
+fn only_on(vm: &Vm, hosts: Vec<Name>) -> Vm {
     let mut vm = vm.clone();
     vm.affinities.push(Affinity {
         kind: AffinityKind::Together,
-        subject: Subject::Hosts(vec![host.clone()]),
+        subject: Subject::Hosts(hosts),
         level: Level::Host,
         strength: Strength::Required,
     });

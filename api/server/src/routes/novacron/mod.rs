@@ -3,6 +3,13 @@
 //! Translates between NovaCron's words and the engine's, which are `wire::novacron`'s. Failures
 //! are the same as on `/v1`; the envelope writes those of these paths in NovaCron's form.
 
+mod advise;
+mod fleet;
+mod inventory;
+mod news;
+mod nodes;
+mod schedule;
+
 use crate::failure::Failure;
 use crate::service::Service;
 use std::collections::BTreeMap;
@@ -13,6 +20,10 @@ use wire::Fault;
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
+        .merge(nodes::routes())
+        .merge(inventory::routes())
+        .merge(news::routes())
+        .merge(schedule::routes())
 }
 
 /// Where NovaCron's routes begin.
