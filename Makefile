@@ -15,6 +15,7 @@ run: build-deps ## serve a demo fleet on http://127.0.0.1:8080
 test: test-deps ## every test
 	$(CARGO) test --workspace --locked
 	tests/contract/run
+	tests/go/run
 	$(CARGO) test --locked -p chaos --features planted-bugs --test planted -- --nocapture
 
 lint: build-deps ## formatting and lints, as CI runs them

@@ -38,6 +38,15 @@ install_python_tools() {
     cp "$list" .venv/requirements.txt
 }
 
+# A Go of the language level that the client's go.mod asks for, or newer, and a toolchain in .venv
+# where there is none: distributions are years behind.
+install_go() {
+    local list=tests/go/requirements.txt
+    tests/go/run --find >/dev/null && return 0
+    echo "installing Go into .venv" >&2
+    .venv/bin/pip install --quiet --disable-pip-version-check -r "$list"
+}
+
 install() {
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "installing ${packages[*]}" >&2
@@ -61,4 +70,7 @@ test) needs_of_test ;;
     ;;
 esac
 install
-[ "$1" != test ] || install_python_tools
+if [ "$1" = test ]; then
+    install_python_tools
+    install_go
+fi

@@ -38,6 +38,10 @@ impl CommandLog for NoLog {
         Ok(())
     }
 
+    fn has_queued_pieces(&self) -> bool {
+        false
+    }
+
     fn step_snapshot(&mut self) -> Result<u64, LogError> {
         Ok(0)
     }

@@ -233,7 +233,9 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             _ => false,
         },
         Refusal::Gap { base, current } => base != current && model.reported.generation == *current,
-        Refusal::IdempotencyConflict
+        Refusal::UnknownPolicy(_)
+        | Refusal::PolicyRefused { .. }
+        | Refusal::IdempotencyConflict
         | Refusal::Busy { .. }
         | Refusal::DeadlinePassed
         | Refusal::Unverified(_)

@@ -112,6 +112,11 @@ impl Model {
                 self.policy = policy.clone();
                 Outcome::Policy(policy.clone())
             }
+            Command::EditPolicy(_) => {
+                // What policies mean for placing is the verifier's to judge.
+                self.policy.revision += 1;
+                Outcome::Policy(self.policy.clone())
+            }
             Command::Tick => Outcome::Ticked { expired: 0 },
             Command::ReportUse(reports) => self.report_use(reports)?,
             Command::ReportVm(report) => self.report_vm(report)?,

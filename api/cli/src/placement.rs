@@ -43,14 +43,17 @@ pub(crate) fn show(answer: &PlacementAnswer, dry_run: bool) -> anyhow::Result<Ex
 }
 
 fn breakdown(parts: &ScoreParts) -> Table {
-    let ScoreParts { fit, affinity, load, locality, cost } = *parts;
-    let rows = [
+    let ScoreParts { fit, affinity, load, locality, cost, policy } = *parts;
+    let mut rows = vec![
         ("fit", fit),
         ("affinity", affinity),
         ("load", load),
         ("locality", locality),
         ("cost", cost),
     ];
+    if policy != 0 {
+        rows.push(("policy", policy));
+    }
     let most = rows.iter().map(|(_, points)| points.unsigned_abs()).max().unwrap_or(0);
     let mut table = Table::new(&["PART", "POINTS", ""]);
     for (name, points) in rows {

@@ -146,6 +146,9 @@ fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
     if settings.advise {
         tracing::info!("advising only: nothing is placed");
     }
+    // An IPv4 loopback address in IPv6 clothes is as private as without.
+    let private = settings.listen.ip().to_canonical().is_loopback();
+    let service = service.with_ai_routes(private || settings.ai_routes_open);
     if settings.demo {
         demo::load(service.writer())?;
     }

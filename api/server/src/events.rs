@@ -136,6 +136,7 @@ fn told(revision: Revision, entry: &Entry) -> Vec<Event> {
             .map(|reservation| held("reservation_expired", *reservation))
             .collect(),
         Command::InstallPolicy(_) => vec![event("policy_installed")],
+        Command::EditPolicy(_) => vec![event("policies_changed")],
         Command::Tick => Vec::new(),
         // One for the inventory: a follower who wants the hosts reads them.
         Command::ReportUse(reports) if reports.last => vec![event("inventory_reported")],

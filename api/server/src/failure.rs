@@ -61,6 +61,8 @@ impl From<Refusal> for Failure {
                 return failure;
             }
             Refusal::DoesNotFit { .. } => Code::DOES_NOT_FIT,
+            Refusal::UnknownPolicy(_) => Code::POLICY_NOT_FOUND,
+            Refusal::PolicyRefused { .. } => Code::POLICY_REFUSED,
             Refusal::UnknownReservation(_) => Code::RESERVATION_NOT_FOUND,
             Refusal::ReservationExpired { .. } => Code::RESERVATION_ENDED,
             Refusal::Gap { .. } => Code::CONFLICT,

@@ -7,6 +7,7 @@ use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
     Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
@@ -16,6 +17,7 @@ use std::thread::JoinHandle;
 use store::CommandLog;
 use tokio::sync::{oneshot, watch};
 use wire::Code;
+use wire::novacron::NodeResourceInfo;
 
 /// A handle to the running service. Cloning it is cheap.
 #[derive(Clone, Debug)]
@@ -27,6 +29,9 @@ pub struct Service {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) advice: Arc<Book>,
     pub(crate) options: Options,
+    /// What was measured lately, for NovaCron's AI routes.
+    pub(crate) samples: Arc<Samples>,
+    pub(crate) ai_routes_open: bool,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
 }
@@ -78,14 +83,37 @@ impl Service {
         });
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
         let clock = ClockHandle(clock);
+        let samples = Arc::new(Samples::default());
         let (advice, options) = (Arc::default(), Options::default());
-        let service = Self { writer, durable, events, metrics, advice, options, dimensions, clock };
+        let service = Self {
+            writer,
+            durable,
+            events,
+            metrics,
+            advice,
+            options,
+            samples,
+            ai_routes_open: true,
+            dimensions,
+            clock,
+        };
         Ok((service, thread))
     }
 
     /// The same service with other settings. To be called before anything is asked of it.
     pub fn with(self, options: Options) -> Self {
         Self { options, ..self }
+    }
+
+    /// Whether NovaCron's AI routes answer. They take callers at their word, so that they are for
+    /// this machine only unless the operator says otherwise.
+    pub fn with_ai_routes(self, open: bool) -> Self {
+        Self { ai_routes_open: open, ..self }
+    }
+
+    /// Takes in what a node reports of its use, as evidence for predictions.
+    pub fn observe(&self, node: &NodeResourceInfo) {
+        self.samples.record_node(node, self.now_ms());
     }
 
     pub fn writer(&self) -> &Writer {

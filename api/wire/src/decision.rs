@@ -6,8 +6,8 @@ use crate::number::{self, NotUnsigned};
 use crate::placement::{Outcome, reason_word};
 use crate::read::{At, Read, Step, suggestion};
 use cluster::{
-    Alternative, Breakdown, Decision, Name, REASON_ORDER, Reason, Rejections, Revision, Term,
-    Verdict, VmKey,
+    Alternative, Breakdown, Decision, Name, PolicyRejection, REASON_ORDER, Reason, Rejections,
+    Revision, Term, Verdict, VmKey,
 };
 use std::borrow::Cow;
 
@@ -34,6 +34,7 @@ impl Read for Decision {
         }
         let alternatives = fields.list("alternatives", MAX_ALTERNATIVES);
         let rejections = fields.required_with("rejections", read_rejections);
+        let policy_rejections = fields.list("policy_rejections", MAX_ALTERNATIVES);
         let hosts_considered = fields.required_integer("hosts_considered", 0..=U32);
         let strategy = fields.or_default("strategy");
         let based_on = fields.required_integer("based_on", 0..=u64::MAX);
@@ -60,6 +61,7 @@ impl Read for Decision {
             strategy,
             alternatives: alternatives.into(),
             rejections: rejections?,
+            policy_rejections,
             hosts_considered: hosts_considered?,
             based_on: Revision(based_on?),
             policy_revision,
@@ -80,11 +82,25 @@ impl Read for Alternative {
     }
 }
 
+impl Read for PolicyRejection {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        let mut text = |name| fields.with(name, |value, at| at.text(value).map(str::to_owned));
+        let (policy, rule, reason) = (text("policy"), text("rule"), text("reason"));
+        let hosts: Option<u32> = fields.required_integer("hosts", 0..=U32);
+        fields.finish();
+        let hosts = hosts?;
+        let [policy, rule, reason] = [policy, rule, reason].map(Option::unwrap_or_default);
+        Some(PolicyRejection { policy, rule, reason, hosts })
+    }
+}
+
 fn read_breakdown<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Breakdown> {
     let mut fields = at.fields(value)?;
     let parts = Term::ALL.map(|term| fields.with(term.name(), read_signed).unwrap_or(0));
+    let policy = fields.with("policy", read_signed).unwrap_or(0);
     fields.finish();
-    Some(Breakdown(parts))
+    Some(Breakdown { terms: parts, policy })
 }
 
 fn read_rejections<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Rejections> {

@@ -117,6 +117,9 @@ pub struct PlacementAnswer {
     /// How many hosts were left out, by the first reason that applied to each.
     #[schema(value_type = std::collections::BTreeMap<String, u32>)]
     pub rejections: RejectionCounts,
+    /// The filters of policies that left most hosts out, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy_rejections: Vec<PolicyRejectionView>,
     pub hosts_considered: u32,
     pub strategy: StrategyWord,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +140,23 @@ pub struct ScoreParts {
     pub load: i64,
     pub locality: i64,
     pub cost: i64,
+    /// What the active policies give or take; left out where they do neither.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub policy: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+fn is_zero(points: &i64) -> bool {
+    *points == 0
+}
+
+/// How many hosts one filter of an active policy left out, and the reason it gives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyRejectionView {
+    pub policy: String,
+    pub rule: String,
+    pub reason: String,
+    pub hosts: u32,
 }
 
 /// A host that would have done too.
@@ -211,6 +231,11 @@ impl PlacementAnswer {
             breakdown,
             alternatives: decision.alternatives.iter().map(AlternativeView::from).collect(),
             rejections: RejectionCounts::new(&decision.rejections, dimensions),
+            policy_rejections: decision
+                .policy_rejections
+                .iter()
+                .map(PolicyRejectionView::from)
+                .collect(),
             hosts_considered: decision.hosts_considered,
             strategy: Word(decision.strategy),
             reservation_id,
@@ -243,6 +268,7 @@ impl PlacementAnswer {
             breakdown: None,
             alternatives: Vec::new(),
             rejections: RejectionCounts::default(),
+            policy_rejections: Vec::new(),
             hosts_considered: 0,
             strategy: Word(Strategy::default()),
             reservation_id,
@@ -260,6 +286,13 @@ impl From<&cluster::Alternative> for AlternativeView {
     }
 }
 
+impl From<&cluster::PolicyRejection> for PolicyRejectionView {
+    fn from(rejection: &cluster::PolicyRejection) -> Self {
+        let cluster::PolicyRejection { policy, rule, reason, hosts } = rejection.clone();
+        Self { policy, rule, reason, hosts }
+    }
+}
+
 impl From<&Breakdown> for ScoreParts {
     fn from(breakdown: &Breakdown) -> Self {
         Self {
@@ -268,6 +301,7 @@ impl From<&Breakdown> for ScoreParts {
             load: breakdown.get(Term::Load),
             locality: breakdown.get(Term::Locality),
             cost: breakdown.get(Term::Cost),
+            policy: breakdown.policy,
         }
     }
 }

@@ -71,6 +71,8 @@ codes! {
     ADVISE_MODE 409 "advise_mode" "The service only advises" "repeat with dry_run=true, or start the service without --advise"
     CONFLICT 409 "conflict" "Not possible in the present state" "read the state and decide again"
     RESERVATION_ENDED 410 "reservation_ended" "The reservation is over" "place the VM again"
+    POLICY_NOT_FOUND 404 "policy_not_found" "No such policy" "GET /v1/policies lists what is installed"
+    POLICY_REFUSED 422 "policy_refused" "The policy was left as it is" "see detail; POST /v1/policies:validate shows every mistake of a text"
     REVISION_GONE 410 "revision_gone" "History does not reach back that far" "start again from a revision that is kept"
     BODY_TOO_LARGE 413 "body_too_large" "The body is too large" "split it"
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body has the wrong content type" "set Content-Type: application/json"

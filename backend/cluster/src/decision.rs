@@ -99,17 +99,27 @@ impl Term {
     }
 }
 
-/// The weighted parts of a score, by `Term`; their sum is the score.
+/// The weighted parts of a score; their sum is the score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Breakdown(pub [i64; 5]);
+pub struct Breakdown {
+    /// By `Term`.
+    pub terms: [i64; 5],
+    /// What the active policies give or take.
+    pub policy: i64,
+}
 
 impl Breakdown {
+    /// A score in which no policy has a say.
+    pub fn of_terms(terms: [i64; 5]) -> Self {
+        Self { terms, policy: 0 }
+    }
+
     pub fn get(&self, term: Term) -> i64 {
-        self.0[term.row()]
+        self.terms[term.row()]
     }
 
     pub fn total(&self) -> i64 {
-        self.0.iter().sum()
+        self.terms.iter().sum::<i64>() + self.policy
     }
 }
 
@@ -126,11 +136,13 @@ pub enum Reason {
     Affinity,
     AntiAffinity,
     Spread,
+    /// A filter of an active policy.
+    Policy,
     Capacity(Dim),
 }
 
 /// The order in which reasons are tried; `Capacity` follows, by dimension.
-pub const REASON_ORDER: [Reason; 10] = [
+pub const REASON_ORDER: [Reason; 11] = [
     Reason::HostState,
     Reason::Pool,
     Reason::Selector,
@@ -141,6 +153,7 @@ pub const REASON_ORDER: [Reason; 10] = [
     Reason::Affinity,
     Reason::AntiAffinity,
     Reason::Spread,
+    Reason::Policy,
 ];
 
 impl Reason {
@@ -157,6 +170,7 @@ impl Reason {
             Reason::Affinity => "affinity",
             Reason::AntiAffinity => "anti_affinity",
             Reason::Spread => "spread",
+            Reason::Policy => "policy",
             Reason::Capacity(_) => return None,
         })
     }
@@ -180,6 +194,15 @@ impl Rejections {
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, hosts)| u64::from(*hosts)).sum()
     }
+}
+
+/// How many hosts one filter of an active policy left out, and the reason it gives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PolicyRejection {
+    pub policy: String,
+    pub rule: String,
+    pub reason: String,
+    pub hosts: u32,
 }
 
 /// A host that would have done too.
@@ -212,6 +235,8 @@ pub struct Decision {
     pub alternatives: SmallVec<[Alternative; 3]>,
     /// Hosts left out, by reason. Together with the hosts that could take it: every host.
     pub rejections: Rejections,
+    /// The filters of policies that left most hosts out, most first.
+    pub policy_rejections: Vec<PolicyRejection>,
     pub hosts_considered: u32,
     /// The cluster revision that the decision was made on.
     pub based_on: Revision,

@@ -18,7 +18,8 @@ mod vm;
 
 pub use amounts::{Amounts, Dim, DimensionError, Dimensions, MAX_AMOUNT, MAX_DIMENSIONS};
 pub use decision::{
-    Alternative, Breakdown, Decision, REASON_ORDER, Reason, Rejections, Strategy, Term, Verdict,
+    Alternative, Breakdown, Decision, PolicyRejection, REASON_ORDER, Reason, Rejections, Strategy,
+    Term, Verdict,
 };
 pub use hardware::{Accelerator, Gpu, Hardware, NumaNode, PciePort};
 pub use host::{Foreign, Host, HostState, Power, Price, PriceKind, RegionLatency};

@@ -82,6 +82,13 @@ impl Step<'_> {
                 self.changes.push(Change::Policy);
                 Ok(())
             }
+            Command::EditPolicy(edit) => {
+                let time_ms = self.state.time_ms;
+                self.state.library.apply(edit, time_ms);
+                self.state.policy.revision = self.state.policy.revision.saturating_add(1);
+                self.changes.push(Change::Library(edit.clone()));
+                Ok(())
+            }
             Command::Tick => Ok(()),
             Command::SetHostHealth { host, health } => self.set_host_health(host, *health),
             Command::ReportUse(reports) => self.report_use(reports),

@@ -66,6 +66,8 @@ pub enum Command {
     ReportUse(Box<UseReports>),
     /// What has become of a VM, according to whoever runs it.
     ReportVm(Box<VmReport>),
+    /// A policy was registered, changed, activated or removed.
+    EditPolicy(Box<policy::Edit>),
 }
 
 /// A request to place one VM, and what came of it.

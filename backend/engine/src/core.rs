@@ -5,6 +5,7 @@ use crate::command::Entry;
 use crate::effects::{Change, Changes};
 use crate::state::State;
 use cluster::HostIx;
+use policy::ActiveSet;
 use solver::{Problem, Scratch};
 use std::sync::Arc;
 use verify::Ledger;
@@ -19,6 +20,8 @@ pub struct Core {
     pub(crate) problem: Problem,
     pub(crate) ledger: Ledger,
     pub(crate) scratch: Scratch,
+    /// The policies in force, compiled.
+    pub(crate) policies: Arc<ActiveSet>,
 }
 
 impl Core {
@@ -60,11 +63,20 @@ impl Core {
                 }
             })?
         };
-        Ok(Self { problem, ledger, scratch: Scratch::default(), state })
+        let policies = Arc::new(ActiveSet::default());
+        let scratch = Scratch::default();
+        let mut core = Self { state, problem, ledger, scratch, policies };
+        core.install_policies()?;
+        Ok(core)
     }
 
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The policies in force.
+    pub fn policies(&self) -> &Arc<ActiveSet> {
+        &self.policies
     }
 
     /// Applies one entry to the state and patches both tables.
@@ -79,6 +91,12 @@ impl Core {
                 Change::Dimensions => {
                     self.problem.set_dimensions(self.state.dimensions().len());
                     self.ledger.set_dimensions(self.state.dimensions().len());
+                    // Names of dimensions may be among the attributes that policies read.
+                    self.hand_out_policies();
+                    Ok(())
+                }
+                Change::Library(_) => {
+                    self.install_policies()?;
                     Ok(())
                 }
                 Change::HostPut(ix) => {
@@ -114,6 +132,23 @@ impl Core {
             followed.map_err(|error| broken(&self.state, error.to_string()))?;
         }
         Ok(())
+    }
+
+    /// Compiles the active policies and puts them in force for the requests that follow.
+    fn install_policies(&mut self) -> Result<(), Broken> {
+        let active = self.state.library.active_set();
+        let active = active.map_err(|error| broken(&self.state, error.to_string()))?;
+        self.policies = Arc::new(active);
+        self.hand_out_policies();
+        Ok(())
+    }
+
+    fn hand_out_policies(&mut self) {
+        let hosts: Vec<_> =
+            self.state.hosts().map(|(ix, entry)| (ix, entry.effective_host())).collect();
+        let hosts = hosts.iter().map(|(ix, host)| (*ix, host.as_ref()));
+        let policies = Arc::clone(&self.policies);
+        self.problem.set_policies(policies, self.state.dimensions(), hosts);
     }
 
     fn put_host(&mut self, ix: HostIx) {

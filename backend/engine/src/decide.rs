@@ -6,12 +6,16 @@ use crate::command::{Hold, Placing};
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{PlaceRequest, Refusal};
+use crate::state::State;
+use crate::together::Together;
 use cluster::{
-    Affinity, AffinityKind, Alternative, Breakdown, Decision, HostIx, Level, Name, Strength,
-    Subject, Verdict, Vm,
+    Affinity, AffinityKind, Alternative, Breakdown, Decision, HostIx, Level, Name, PolicyRejection,
+    Strength, Subject, Verdict, Vm,
 };
+use policy::ActiveSet;
 use solver::{Choice, Chosen, How};
 use std::borrow::Cow;
+use verify::Ledger;
 
 impl Core {
     /// Decides one request against the state as it is.
@@ -25,7 +29,8 @@ impl Core {
                 let known = self.state.find_host(host);
                 let (ix, _) = known.ok_or_else(|| Refusal::UnknownHost(host.clone()))?;
                 if planted::is(Bug::NoRevalidation) {
-                    return Ok(self.placing(request, &how, unchecked(ix, &request.vm)));
+                    let choice = unchecked(ix, &request.vm);
+                    return Ok(self.placing(request, request.fingerprint(), &how, choice));
                 }
                 Cow::Owned(only_on(&request.vm, vec![host.clone()]))
             }
@@ -33,8 +38,10 @@ impl Core {
             None => Cow::Owned(only_on(&request.vm, request.among.clone())),
         };
         let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, &how);
-        self.verified(&vm, &choice)?;
-        Ok(self.placing(request, &how, choice))
+        if let Some(chosen) = &choice.host {
+            verified(&self.state, &self.ledger, &self.policies, &vm, chosen)?;
+        }
+        Ok(self.placing(request, request.fingerprint(), &how, choice))
     }
 
     /// Decides many requests together, each on the result of those before it. With `atomic`, one
@@ -48,12 +55,10 @@ impl Core {
     ) -> Result<Vec<Placing>, Refusal> {
         let Some(first) = requests.first() else { return Ok(Vec::new()) };
         let how = self.how(first);
-        let vms: Vec<&Vm> = requests.iter().map(|request| request.vm.as_ref()).collect();
-        let choices = solver::place_batch(&mut self.problem, &mut self.scratch, &vms, &how, atomic);
-        let order = solver::batch_order(&self.problem, &vms, how.strategy);
-        self.verified_together(&vms, &choices, &order)?;
-        let placings = requests.iter().zip(choices);
-        Ok(placings.map(|(request, choice)| self.placing(request, &how, choice)).collect())
+        let Together { choices, prints } = self.choose_together(requests, &how, atomic)?;
+        let placings = requests.iter().zip(prints).zip(choices);
+        let placing = |((request, print), choice)| self.placing(request, print, &how, choice);
+        Ok(placings.map(placing).collect())
     }
 
     fn how(&self, request: &PlaceRequest) -> How {
@@ -65,56 +70,13 @@ impl Core {
         }
     }
 
-    /// Asks the ledger about the chosen host.
-    fn verified(&self, vm: &Vm, choice: &Choice) -> Result<(), Refusal> {
-        let Some(chosen) = &choice.host else { return Ok(()) };
-        let Some(entry) = self.state.host(chosen.host) else {
-            return Err(Refusal::Unverified(format!("host row {} is empty", chosen.host.0)));
-        };
-        let violations = self.ledger.check(vm, chosen.host, &entry.host.id, &chosen.committed);
-        match violations.first() {
-            None => Ok(()),
-            Some(violation) => Err(Refusal::Unverified(violation.to_string())),
-        }
-    }
-
-    /// Asks the ledger about each choice with those before it in place, and leaves it as it was.
-    fn verified_together(
-        &mut self,
-        vms: &[&Vm],
-        choices: &[Choice],
-        order: &[usize],
-    ) -> Result<(), Refusal> {
-        let mut added: Vec<(&Vm, &Chosen)> = Vec::with_capacity(vms.len());
-        let mut outcome = Ok(());
-        for &position in order {
-            let (Some(vm), Some(choice)) = (vms.get(position), choices.get(position)) else {
-                continue;
-            };
-            outcome = self.verified(vm, choice);
-            if outcome.is_err() {
-                break;
-            }
-            if let Some(chosen) = &choice.host {
-                outcome = self
-                    .ledger
-                    .add_vm(chosen.host, vm, &chosen.committed)
-                    .map_err(|error| Refusal::Unverified(error.to_string()));
-                if outcome.is_err() {
-                    break;
-                }
-                added.push((vm, chosen));
-            }
-        }
-        for (vm, chosen) in added.into_iter().rev() {
-            self.ledger
-                .remove_vm(chosen.host, vm, &chosen.committed)
-                .map_err(|error| Refusal::Unverified(error.to_string()))?;
-        }
-        outcome
-    }
-
-    fn placing(&self, request: &PlaceRequest, how: &How, choice: Choice) -> Placing {
+    fn placing(
+        &self,
+        request: &PlaceRequest,
+        request_hash: [u8; 16],
+        how: &How,
+        choice: Choice,
+    ) -> Placing {
         let (verdict, committed) = match choice.host {
             Some(Chosen { host, score, breakdown, committed }) => match self.state.host(host) {
                 Some(entry) => {
@@ -134,7 +96,7 @@ impl Core {
             pinned: request.pinned.clone(),
             among: request.among.clone(),
             hold: None,
-            request_hash: request.fingerprint(),
+            request_hash,
             committed,
             decision: Decision {
                 vm: request.vm.key.clone(),
@@ -142,6 +104,7 @@ impl Core {
                 strategy: how.strategy,
                 alternatives: alternatives.collect(),
                 rejections: choice.rejections,
+                policy_rejections: self.named(&choice.by_rule),
                 hosts_considered: choice.considered,
                 based_on: self.state.revision(),
                 policy_revision: self.state.policy().revision,
@@ -151,12 +114,48 @@ impl Core {
         }
     }
 
+    fn named(&self, by_rule: &[(policy::RuleIx, u32)]) -> Vec<PolicyRejection> {
+        let named = by_rule.iter().filter_map(|&(rule, hosts)| {
+            let (policy, rule) = self.policies.rule(rule)?;
+            let reason = rule.filter_reason().unwrap_or_default().to_owned();
+            Some(PolicyRejection {
+                policy: policy.id().into(),
+                rule: rule.id.to_string(),
+                reason,
+                hosts,
+            })
+        });
+        named.collect()
+    }
+
     /// The reservation that a placed request asks for, numbered `ahead` of the next free one.
     pub(crate) fn hold(&self, ttl_ms: Option<u64>, ahead: u64, time_ms: u64) -> Option<Hold> {
         Some(Hold {
             reservation: self.state.next_reservation.saturating_add(ahead),
             expires_ms: time_ms.saturating_add(ttl_ms?),
         })
+    }
+}
+
+/// Asks the ledger about a chosen host.
+pub(crate) fn verified(
+    state: &State,
+    ledger: &Ledger,
+    policies: &ActiveSet,
+    vm: &Vm,
+    chosen: &Chosen,
+) -> Result<(), Refusal> {
+    let Some(entry) = state.host(chosen.host) else {
+        return Err(Refusal::Unverified(format!("host row {} is empty", chosen.host.0)));
+    };
+    let violations = ledger.check(vm, chosen.host, &entry.host.id, &chosen.committed);
+    let by_policy = || {
+        let dimensions = state.dimensions();
+        ledger.check_policies(policies, dimensions, vm, chosen.host, &entry.effective_host())
+    };
+    match violations.into_iter().next().or_else(by_policy) {
+        None => Ok(()),
+        Some(violation) => Err(Refusal::Unverified(violation.to_string())),
     }
 }
 

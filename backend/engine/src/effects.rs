@@ -2,6 +2,7 @@
 
 use crate::state::{State, VmEntry};
 use cluster::{Amounts, HostIx, Name, Vm, VmIx, VmKey};
+use policy::Edit;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -22,7 +23,10 @@ pub enum Change {
     },
     /// Something about the VM changed that takes no room.
     VmKept(VmIx),
+    /// Weights or the default strategy.
     Policy,
+    /// What is installed or active. Names the policy that was edited.
+    Library(Box<Edit>),
     /// What others use of the host may be different.
     HostReported(HostIx),
     Inventory,
@@ -105,6 +109,12 @@ impl Canon {
             Change::Policy => {
                 self.tag(6);
                 self.raw(&postcard::to_stdvec(&state.policy).unwrap_or_default());
+            }
+            Change::Library(edit) => {
+                self.tag(10);
+                self.number(state.policy.revision);
+                let installed = state.library.get(&edit.policy);
+                self.raw(&postcard::to_stdvec(&(edit, installed)).unwrap_or_default());
             }
             Change::HostReported(ix) => {
                 self.tag(7);

@@ -4,7 +4,7 @@ use crate::report::{Gone, Inventory};
 use crate::slots::Slots;
 use crate::state::{HostEntry, State, VmEntry};
 use cluster::{Column, Dimensions, HostIx, Revision, VmIx, VmKey};
-use policy::Policy;
+use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub struct Frozen {
     pub hash: [u8; 32],
     dimensions: Dimensions,
     policy: Policy,
+    library: Library,
     hosts: Column<HostIx, Option<Arc<HostEntry>>>,
     vms: Column<VmIx, Option<Arc<VmEntry>>>,
     next_reservation: u64,
@@ -61,6 +62,7 @@ impl Frozen {
             hash: self.hash,
             dimensions: self.dimensions,
             policy: self.policy,
+            library: self.library,
             hosts: Slots::from_rows(self.hosts),
             vms,
             holds,
@@ -81,6 +83,7 @@ impl State {
             hash: self.hash,
             dimensions: self.dimensions.clone(),
             policy: self.policy.clone(),
+            library: self.library.clone(),
             hosts: trimmed(self.hosts.rows()),
             vms: trimmed(self.vms.rows()),
             next_reservation: self.next_reservation,

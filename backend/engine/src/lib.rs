@@ -39,6 +39,7 @@ mod request;
 mod slots;
 mod snapshots;
 mod state;
+mod together;
 mod writer;
 
 pub use crate::core::Core;

@@ -11,7 +11,7 @@ use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
 use crate::state::{DecisionId, Health, HostEntry, VmEntry};
 use cluster::{Amounts, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Vm, VmKey};
-use policy::Policy;
+use policy::{Edit, EditError, Policy};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -88,6 +88,7 @@ impl Core {
                 let policy = Policy { strategy: *strategy, ..self.state.policy().clone() };
                 self.plan_policy(policy, *if_revision)
             }
+            Request::EditPolicy { edit, if_revision } => self.plan_edit(edit, *if_revision),
             Request::Tick => self.plan_tick(time_ms),
             Request::SetHostHealth { host, health } => self.plan_health(host, *health),
             Request::ReportUse(reports) => self.plan_use(reports),
@@ -326,6 +327,26 @@ impl Core {
         }
         let policy = Policy { revision: current.revision.saturating_add(1), ..policy };
         Plan::change(Command::InstallPolicy(policy.clone()), Outcome::Policy(policy))
+    }
+
+    fn plan_edit(&self, edit: &Edit, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+        let current = self.state.policy();
+        if let Some(seen) = if_revision.filter(|&seen| seen != current.revision) {
+            return Err(Refusal::Stale { seen, current: current.revision });
+        }
+        let checked = self.state.library().check(edit).map_err(|error| match error {
+            EditError::Unknown(policy) => Refusal::UnknownPolicy(policy.to_string()),
+            other => {
+                let (policy, problem) = (edit.policy.to_string(), other.to_string());
+                Refusal::PolicyRefused { policy, problem }
+            }
+        })?;
+        if !checked.is_new {
+            return Plan::nothing(Outcome::Policy(current.clone()));
+        }
+        let policy = Policy { revision: current.revision.saturating_add(1), ..current.clone() };
+        let command = Command::EditPolicy(Box::new(edit.clone()));
+        Plan::change(command, Outcome::Policy(policy))
     }
 
     fn plan_tick(&self, time_ms: u64) -> Result<Plan, Refusal> {

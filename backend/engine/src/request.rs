@@ -97,6 +97,11 @@ pub enum Request {
         strategy: Strategy,
         if_revision: Option<u64>,
     },
+    /// Registers, changes, activates or removes a policy.
+    EditPolicy {
+        edit: Box<policy::Edit>,
+        if_revision: Option<u64>,
+    },
     /// Lets the state's time catch up and ends what is over.
     Tick,
     /// What the heartbeat monitor found.
@@ -225,6 +230,11 @@ pub enum Refusal {
     UnknownVm(VmKey),
     #[error("VM {vm} exists on host {host} from a different request")]
     VmExists { vm: VmKey, host: Name },
+    #[error("policy with ID {0} not found")]
+    UnknownPolicy(String),
+    /// The change is not one that can be made; nothing was changed.
+    #[error("policy {policy} is left as it is: {problem}")]
+    PolicyRefused { policy: String, problem: String },
     #[error("generation {seen} is stale, the object is at {current}")]
     Stale { seen: u64, current: u64 },
     #[error("VM {vm} does not fit on host {host} at its new size: {reason}")]

@@ -64,6 +64,11 @@ impl<L: CommandLog> Engine<L> {
         Ok(())
     }
 
+    /// Whether the next commits carry a piece of the snapshot each.
+    pub fn snapshot_rides_along(&self) -> bool {
+        self.log.has_queued_pieces()
+    }
+
     /// Does a bounded piece of the writing; 0 means that `finish_snapshot` has nothing to wait for.
     pub fn step_snapshot(&mut self) -> Result<u64, Refusal> {
         self.log.step_snapshot().map_err(|error| self.log_failed(&error))

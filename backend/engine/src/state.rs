@@ -10,7 +10,7 @@ use cluster::{
     Amounts, Dimensions, Generation, Host, HostIx, HostState, Name, Placed, Revision, Snapshot, Vm,
     VmIx, VmKey,
 };
-use policy::Policy;
+use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub struct State {
     pub(crate) hash: [u8; 32],
     pub(crate) dimensions: Dimensions,
     pub(crate) policy: Policy,
+    pub(crate) library: Library,
     pub(crate) hosts: Slots<HostIx, HostEntry>,
     pub(crate) vms: Slots<VmIx, VmEntry>,
     /// Unconfirmed reservations: which VM each one holds capacity for.
@@ -139,6 +140,7 @@ impl State {
             hash: [0; 32],
             dimensions: Dimensions::default(),
             policy: Policy::default(),
+            library: Library::default(),
             hosts: Slots::new(),
             vms: Slots::new(),
             holds: BTreeMap::new(),
@@ -180,6 +182,11 @@ impl State {
     /// VMs that are known to be no more.
     pub fn gone(&self) -> &Gone {
         &self.gone
+    }
+
+    /// The policies that are installed.
+    pub fn library(&self) -> &Library {
+        &self.library
     }
 
     pub fn host_count(&self) -> usize {

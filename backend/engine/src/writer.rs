@@ -28,6 +28,8 @@ const MAX_BYTES: usize = 1 << 20;
 const MAX_WORK_MS: u64 = 2;
 /// How often an idle writer lets time pass for reservations.
 const IDLE_TICK: Duration = Duration::from_millis(250);
+/// How long it waits for a call before it uses the pause for a snapshot that is being written.
+const SNAPSHOT_TICK: Duration = Duration::from_millis(1);
 
 /// How often heartbeats are looked at.
 const JUDGE_EVERY_MS: u64 = 200;
@@ -246,11 +248,9 @@ impl<L: CommandLog> Worker<L> {
         let mut answers = Vec::with_capacity(MAX_COMMANDS);
         loop {
             let mut stop = false;
-            let first = self.first();
-            let idle = first.is_none();
+            let mut next = self.first();
             self.tick();
             let started_ms = (self.clock)();
-            let mut next = first;
             while let Some(job) = next.take() {
                 if matches!(job, Job::Stop) {
                     stop = true;
@@ -263,17 +263,18 @@ impl<L: CommandLog> Worker<L> {
                     next = self.next();
                 }
             }
-            self.commit(&mut answers);
+            let committed = self.commit(&mut answers);
             if stop || self.engine.failure().is_some() {
                 return self.end();
             }
-            self.snapshot(idle);
+            self.snapshot(committed);
         }
     }
 
     /// Waits for a job, but not for long: time passes for reservations and heartbeats too.
     fn first(&self) -> Option<Job> {
-        match self.queue.recv_timeout(IDLE_TICK) {
+        let patience = if self.writing { SNAPSHOT_TICK } else { IDLE_TICK };
+        match self.queue.recv_timeout(patience) {
             Ok(job) => {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 Some(job)
@@ -319,8 +320,8 @@ impl<L: CommandLog> Worker<L> {
     }
 
     /// Every answer waits for the commit, refusals too: a refusal may rest on something that is
-    /// only now becoming durable.
-    fn commit(&mut self, answers: &mut Vec<(Answer, Result<Reply, Refusal>)>) {
+    /// only now becoming durable. Returns whether there was anything to commit.
+    fn commit(&mut self, answers: &mut Vec<(Answer, Result<Reply, Refusal>)>) -> bool {
         let started = Instant::now();
         match self.engine.commit() {
             Ok(committed) => {
@@ -331,12 +332,14 @@ impl<L: CommandLog> Worker<L> {
                 for (answer, reply) in answers.drain(..) {
                     answer.answer(reply);
                 }
+                !committed.is_empty()
             }
             Err(refusal) => {
                 (self.listener)(Event::LogFailed);
                 for (answer, _) in answers.drain(..) {
                     answer.answer(Err(refusal.clone()));
                 }
+                false
             }
         }
     }
@@ -357,7 +360,8 @@ impl<L: CommandLog> Worker<L> {
     }
 
     /// Moves a snapshot one step further; never blocks on encoding or on more than one chunk.
-    fn snapshot(&mut self, idle: bool) {
+    /// A commit carries a piece by itself; a second sync after it would only keep callers waiting.
+    fn snapshot(&mut self, committed: bool) {
         if let Some(encoding) = &self.encoding {
             match encoding.try_recv() {
                 Ok(encoded) => {
@@ -370,7 +374,7 @@ impl<L: CommandLog> Worker<L> {
             return;
         }
         if self.writing {
-            if idle || self.engine.pending().0 == 0 {
+            if !committed || !self.engine.snapshot_rides_along() {
                 let left = self.engine.step_snapshot();
                 if left == Ok(0) {
                     self.writing = false;

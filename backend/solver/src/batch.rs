@@ -1,6 +1,6 @@
 //! Chooses hosts for many VMs, as if they were placed one by one.
 
-use crate::place::{Choice, How, Scratch, place};
+use crate::place::{Choice, Chosen, How, Scratch, place};
 use crate::problem::Problem;
 use cluster::{Strategy, Vm};
 
@@ -16,14 +16,28 @@ pub fn place_batch(
     how: &How,
     atomic: bool,
 ) -> Vec<Choice> {
+    place_batch_followed(problem, scratch, vms, how, atomic, |_, _| {})
+}
+
+/// As [`place_batch`]; tells `chosen` of each VM that gets a host, in the order of placing, so
+/// that a verifier can follow while the search goes on.
+pub fn place_batch_followed(
+    problem: &mut Problem,
+    scratch: &mut Scratch,
+    vms: &[&Vm],
+    how: &How,
+    atomic: bool,
+    mut chosen: impl FnMut(usize, &Chosen),
+) -> Vec<Choice> {
     let mut how = *how;
     let mut choices = vec![Choice::default(); vms.len()];
     let order = batch_order(problem, vms, how.strategy);
     for &row in &order {
         let choice = place(problem, scratch, vms[row], &how);
-        if let Some(chosen) = &choice.host {
-            problem.add_vm(chosen.host, vms[row], &chosen.committed);
-            how.round_robin_after = Some(chosen.host);
+        if let Some(host) = &choice.host {
+            chosen(row, host);
+            problem.add_vm(host.host, vms[row], &host.committed);
+            how.round_robin_after = Some(host.host);
         }
         choices[row] = choice;
     }
@@ -55,5 +69,6 @@ fn withdraw(choice: &mut Choice) {
     if choice.host.take().is_some() {
         choice.alternatives.clear();
         choice.rejections = Default::default();
+        choice.by_rule.clear();
     }
 }

@@ -51,6 +51,13 @@ impl Bits {
         }
     }
 
+    /// Removes these hosts of one word.
+    pub(crate) fn clear_in(&mut self, word: usize, hosts: u64) {
+        if let Some(word) = self.words.get_mut(word) {
+            *word &= !hosts;
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.words.clear();
     }

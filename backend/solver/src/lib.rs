@@ -11,6 +11,7 @@
 mod batch;
 mod bits;
 mod cache;
+mod changes;
 mod constraints;
 mod domains;
 mod free;
@@ -18,6 +19,7 @@ mod groups;
 mod hosts;
 mod locality;
 mod place;
+mod policies;
 mod predicates;
 mod prices;
 mod problem;
@@ -28,6 +30,7 @@ mod standing;
 mod tally;
 mod wishes;
 
-pub use batch::{batch_order, place_batch};
+pub use batch::{batch_order, place_batch, place_batch_followed};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
+pub use policies::RulesThatRemoved;
 pub use problem::Problem;

@@ -2,6 +2,7 @@
 
 use crate::bits::{at_least, ones};
 use crate::constraints::{self, Masks};
+use crate::policies::RulesThatRemoved;
 use crate::problem::Problem;
 use crate::request::Request;
 use crate::score::Formula;
@@ -37,6 +38,8 @@ pub struct Choice {
     pub alternatives: SmallVec<[(HostIx, i64); 3]>,
     /// Hosts left out, by the first rule that each fails.
     pub rejections: Rejections,
+    /// The rules of policies that left hosts out.
+    pub by_rule: RulesThatRemoved,
     /// Every host there is.
     pub considered: u32,
 }
@@ -80,7 +83,8 @@ pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -
             best
         }
     };
-    choice(problem, &request, &formula, rejections, &best)
+    let by_rule = std::mem::take(&mut scratch.masks.by_rule);
+    Choice { by_rule, ..choice(problem, &request, &formula, rejections, &best) }
 }
 
 /// Whether the VM may be placed on this host: what it takes there, or the first rule in its way.
@@ -122,6 +126,7 @@ fn choice(
         host,
         alternatives: others.map(|other| (other.host, other.score)).collect(),
         rejections,
+        by_rule: RulesThatRemoved::new(),
         considered: problem.hosts.count(),
     }
 }

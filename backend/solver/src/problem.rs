@@ -6,12 +6,17 @@ use crate::domains::{Domains, LevelIx};
 use crate::groups::{Groups, SubjectKey, SubjectKind};
 use crate::hosts::Hosts;
 use crate::place::Scratch;
+use crate::policies::Policies;
 use crate::predicates::Predicates;
 use crate::prices::Prices;
 use crate::room::Room;
 use crate::standing::Standings;
-use cluster::{AffinityKind, Amounts, Foreign, Host, HostIx, Level, Name, Strength, Subject, Vm};
+use cluster::{
+    AffinityKind, Amounts, Dimensions, Foreign, Host, HostIx, Level, Name, Strength, Subject, Vm,
+};
+use policy::ActiveSet;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Every host and placed VM as dense tables by row, patched in place.
 ///
@@ -25,6 +30,7 @@ pub struct Problem {
     pub(crate) predicates: Predicates,
     pub(crate) prices: Prices,
     pub(crate) standings: Standings,
+    pub(crate) policies: Policies,
     /// For `feasible`, which is given none.
     pub(crate) scratch: Scratch,
 }
@@ -40,6 +46,7 @@ impl Problem {
             predicates: Predicates::default(),
             prices: Prices::default(),
             standings: Standings::default(),
+            policies: Policies::default(),
             scratch: Scratch::default(),
         }
     }
@@ -47,6 +54,18 @@ impl Problem {
     /// Adds dimensions, of which no host has anything yet. Dimensions never go away.
     pub fn set_dimensions(&mut self, dimensions: usize) {
         self.room.set_dimensions(dimensions);
+    }
+
+    /// Puts these policies in force for the requests that follow. Costs the whole fleet, whose
+    /// hosts must be given once more: what policies read of them is not kept for others.
+    pub fn set_policies<'a>(
+        &mut self,
+        policies: Arc<ActiveSet>,
+        dimensions: &Dimensions,
+        hosts: impl Iterator<Item = (HostIx, &'a Host)>,
+    ) {
+        self.policies.install(policies, dimensions);
+        hosts.for_each(|(ix, host)| self.policies.put_host(ix, host));
     }
 
     /// Inserts a host, or replaces what is known of it; what runs on it stays.
@@ -58,12 +77,14 @@ impl Problem {
         self.prices.put(ix, Some(host.price.marginal_micros_per_hour()));
         self.room.put_host(ix, host);
         self.standings.note(ix);
+        self.policies.put_host(ix, host);
     }
 
     /// Replaces what others use of a host, and nothing else of it.
     pub fn set_foreign(&mut self, ix: HostIx, foreign: &Foreign) {
         self.room.set_foreign(ix, foreign);
         self.standings.note(ix);
+        self.policies.note(ix);
     }
 
     /// Removes a host. It must carry no VM.
@@ -83,6 +104,7 @@ impl Problem {
     pub fn add_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
         self.room.commit(host, committed, true);
         self.standings.note(host);
+        self.policies.note(host);
         self.groups.add_vm(&vm.key, host);
         for group in groups_of(vm) {
             let key = SubjectKey::new(&vm.key.tenant, SubjectKind::Group, group);
@@ -99,6 +121,7 @@ impl Problem {
     pub fn remove_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
         self.room.commit(host, committed, false);
         self.standings.note(host);
+        self.policies.note(host);
         self.groups.remove_vm(&vm.key);
         for group in groups_of(vm) {
             let key = SubjectKey::new(&vm.key.tenant, SubjectKind::Group, group);

@@ -37,6 +37,7 @@ impl Request {
     pub(crate) fn compile(problem: &mut Problem, vm: &Vm, crowding: bool) -> Self {
         problem.predicates.tick();
         problem.domains.tick();
+        problem.policies.ask(vm);
         let own_groups = own_groups(problem, vm, crowding);
         let own_name = SubjectKey::new(&vm.key.tenant, SubjectKind::Vm, &vm.key.id);
         let own_name = problem.groups.find(&own_name);

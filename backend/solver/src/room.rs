@@ -165,6 +165,11 @@ impl Room {
         ask.taken_at(self.hosts[host.row()].speed_permille)
     }
 
+    /// What is in use of a dimension on a host, by VMs or by others.
+    pub(crate) fn used(&self, host: HostIx, dim: Dim) -> u64 {
+        self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.taken)
+    }
+
     pub(crate) fn host(&self, host: HostIx) -> Use {
         self.hosts[host.row()]
     }

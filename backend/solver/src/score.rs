@@ -150,13 +150,15 @@ impl Formula {
         for ((part, weight), value) in parts.iter_mut().zip(self.weights).zip(values) {
             *part = weight * value;
         }
-        Breakdown(parts)
+        Breakdown { terms: parts, policy: problem.policies.points(host).into() }
     }
 
-    /// Affinity and locality of one host, weighed: what its standing leaves out.
+    /// Affinity and locality of one host, weighed, and the points of policies: what its standing
+    /// leaves out.
     pub(crate) fn wishes(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {
         self.weight(Term::Affinity) * self.affinity(problem, request, host)
             + self.weight(Term::Locality) * self.locality(problem, request, host)
+            + i64::from(problem.policies.points(host))
     }
 
     fn fit(&self, problem: &Problem, request: &Request, host: HostIx) -> i64 {

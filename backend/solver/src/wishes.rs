@@ -1,6 +1,6 @@
 //! How much a request's own wishes can add to each host's score at most.
 //!
-//! Wishes come as sets of hosts, each with what it adds for its members. Nothing is worked out
+//! What policies give a host counts as one of them. Wishes come as sets of hosts, each with what it adds for its members. Nothing is worked out
 //! for a host or a block of hosts before the search for the best asks for it.
 
 use crate::bits::{Bits, LANES};
@@ -50,7 +50,7 @@ impl Wishes {
 
     /// The most that any of these hosts of a block gets beyond the base.
     pub(crate) fn most(&self, problem: &Problem, block: usize, lanes: u64) -> i32 {
-        let mut most = 0;
+        let mut most = problem.policies.most(block);
         for (hosts, more) in &self.terms[..self.used] {
             let word = hosts.word(block);
             let gets_it = if *more > 0 { lanes & word != 0 } else { lanes & !word == 0 };
@@ -69,7 +69,7 @@ impl Wishes {
     /// The most that a host gets beyond the base.
     pub(crate) fn at(&self, problem: &Problem, host: HostIx) -> i32 {
         let held = self.terms[..self.used].iter().filter(|(hosts, _)| hosts.contains(host));
-        let mut most = held.map(|(_, more)| more).sum();
+        let mut most = problem.policies.points(host) + held.map(|(_, more)| more).sum::<i32>();
         if let Some(region) = self.region {
             let column = problem.predicates.closeness(region.closeness);
             most += region.adds(column.get(host.row()).copied().unwrap_or(0));

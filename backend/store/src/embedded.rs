@@ -52,7 +52,8 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             cache_bytes: 64 << 20,
-            snapshot_bytes_per_commit: 256 << 10,
+            // What a batch can carry without its callers noticing.
+            snapshot_bytes_per_commit: 64 << 10,
             idempotency: IdempotencyLimits::default(),
             reserve_bytes: 64 << 20,
             distrust_cache: false,
@@ -316,6 +317,10 @@ impl CommandLog for EmbeddedLog {
         self.usable()?;
         let snapshot = self.snapshot.as_mut().ok_or(LogError::NoSnapshotBegun)?;
         snapshot.push(chunk)
+    }
+
+    fn has_queued_pieces(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(SnapshotWriter::has_queued)
     }
 
     fn step_snapshot(&mut self) -> Result<u64, LogError> {

@@ -132,6 +132,9 @@ pub trait CommandLog: Send + Debug {
     /// of bytes each, or by [`CommandLog::step_snapshot`].
     fn write_snapshot_chunk(&mut self, chunk: &[u8]) -> Result<(), LogError>;
 
+    /// Whether pieces of a snapshot still wait for the following appends.
+    fn has_queued_pieces(&self) -> bool;
+
     /// Does a bounded piece of the snapshot's work now (writes queued bytes, or reads written
     /// ones back) and returns how many bytes of work are left. For idle moments.
     fn step_snapshot(&mut self) -> Result<u64, LogError>;

@@ -287,6 +287,10 @@ impl CommandLog for SimulatedLog {
         snapshot.push(chunk)
     }
 
+    fn has_queued_pieces(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(SnapshotWriter::has_queued)
+    }
+
     fn step_snapshot(&mut self) -> Result<u64, LogError> {
         self.usable()?;
         let Some(snapshot) = &self.snapshot else {

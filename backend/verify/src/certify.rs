@@ -184,7 +184,8 @@ fn decided(
             let kind = ViolationKind::WrongIncarnation { decided, found: actual };
             found.push(about(&vm.key, host, kind));
         }
-        let sum: i128 = breakdown.0.iter().map(|part| i128::from(*part)).sum();
+        let parts = breakdown.terms.iter().chain([&breakdown.policy]);
+        let sum: i128 = parts.map(|part| i128::from(*part)).sum();
         if sum != i128::from(*score) {
             let sum = sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             let kind = ViolationKind::ScoreSum { score: *score, sum };
@@ -227,20 +228,34 @@ fn accounts(
     for &(reason, stated) in &decision.rejections.0 {
         counts.entry(reason).or_default().0 += u64::from(stated);
     }
+    // A snapshot does not hold the policies of its time, so what they removed cannot be derived.
+    // It can be bounded: they are tried before capacity only, so each host that they removed is
+    // one that lacks room or fits.
+    let by_policy = counts.remove(&Reason::Policy).map_or(0, |(stated, _)| stated);
+    let mut unexplained = by_policy;
     for (row, host) in world.hosts.iter().enumerate() {
         match case.first_reason(row) {
             Some(reason) => counts.entry(reason).or_default().1 += 1,
-            None if decision.verdict == Verdict::Rejected => {
-                found.push(about(&vm.key, &host.id, ViolationKind::HostFits));
-            }
+            None if decision.verdict == Verdict::Rejected => match unexplained.checked_sub(1) {
+                Some(left) => unexplained = left,
+                None => found.push(about(&vm.key, &host.id, ViolationKind::HostFits)),
+            },
             None => {}
         }
     }
     for (reason, (stated, counted)) in counts {
-        if stated != counted {
+        let beyond = counted.saturating_sub(stated);
+        if matches!(reason, Reason::Capacity(_)) && stated < counted && beyond <= unexplained {
+            unexplained -= beyond;
+        } else if stated != counted {
             let kind = ViolationKind::RejectionCount { reason, stated, counted };
             found.push(about_vm(&vm.key, kind));
         }
+    }
+    if unexplained > 0 && decision.verdict == Verdict::Rejected {
+        let (stated, counted) = (by_policy, by_policy - unexplained);
+        let kind = ViolationKind::RejectionCount { reason: Reason::Policy, stated, counted };
+        found.push(about_vm(&vm.key, kind));
     }
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod eligible;
 mod fleet;
 mod id;
+mod policies;
 mod tally;
 
 use crate::reading::{apart_from, groups};

@@ -94,6 +94,12 @@ pub enum ViolationKind {
         fewest: u32,
         max_skew: u32,
     },
+    /// A filter of an active policy fires on this host.
+    Policy {
+        policy: String,
+        rule: String,
+        reason: String,
+    },
     Capacity {
         #[serde(serialize_with = "text::dimension")]
         dimension: Dim,
@@ -198,6 +204,7 @@ impl ViolationKind {
                 Reason::AntiAffinity
             }
             ViolationKind::Spread { .. } => Reason::Spread,
+            ViolationKind::Policy { .. } => Reason::Policy,
             ViolationKind::Capacity { dimension, .. } => Reason::Capacity(*dimension),
             _ => return None,
         })
@@ -322,6 +329,9 @@ impl fmt::Display for ViolationKind {
                  one more exceeds the skew of {max_skew}",
                 place(level, domain.as_ref())
             ),
+            K::Policy { policy, rule, reason } => {
+                write!(f, "rule {rule} of policy {policy} removes the host: {reason}")
+            }
             K::Capacity { dimension, asked, free, allocatable } => write!(
                 f,
                 "the VM asks for {asked} {}, {free} of {allocatable} are free",

@@ -20,6 +20,9 @@ pub(crate) struct Settings {
     /// Accept callers from other machines although nobody is authenticated
     #[arg(long, env = "NOVAPLACE_INSECURE_PUBLIC")]
     insecure_public: bool,
+    /// Serve NovaCron's AI routes to other machines too; on loopback they always are
+    #[arg(long, env = "NOVAPLACE_AI_ROUTES_OPEN")]
+    ai_routes_open: bool,
     /// Bring a fleet of 1,000 hosts along if the log is empty
     #[arg(long)]
     demo: bool,
@@ -77,6 +80,7 @@ pub(crate) struct Complete {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: PathBuf,
     pub(crate) insecure_public: bool,
+    pub(crate) ai_routes_open: bool,
     pub(crate) demo: bool,
     pub(crate) dimensions: Vec<String>,
     pub(crate) snapshot_every: u64,
@@ -111,6 +115,7 @@ impl Settings {
             listen: self.listen.or(file.listen).unwrap_or(loopback),
             data_dir: self.data_dir.or(file.data_dir).unwrap_or("novaplace-data".into()),
             insecure_public: self.insecure_public || file.insecure_public,
+            ai_routes_open: self.ai_routes_open || file.ai_routes_open,
             demo: self.demo || file.demo,
             dimensions,
             snapshot_every: self.snapshot_every.or(file.snapshot_every).unwrap_or(100_000),

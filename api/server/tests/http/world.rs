@@ -98,6 +98,11 @@ impl World {
         Self { address, app, stop, serving, service }
     }
 
+    /// The same service as others than this machine would see it.
+    pub(crate) fn seen_from_elsewhere(&self) -> axum::Router {
+        server::router(self.service.clone().with_ai_routes(false))
+    }
+
     pub(crate) async fn stop(self) -> Ended {
         self.stop.send(()).expect("still serving");
         let ended = self.serving.await.expect("no panic");

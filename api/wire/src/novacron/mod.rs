@@ -6,6 +6,7 @@
 //! refuse values that make no sense. Two things differ from Go's decoder on purpose: keys are
 //! matched in their exact spelling, and a key that comes twice is refused.
 
+mod ai;
 mod answers;
 mod events;
 mod failure;
@@ -19,6 +20,13 @@ mod schedule;
 mod time;
 mod vm;
 
+pub use ai::{
+    AnalyzeWorkloadRequest, AnomalyReport, BandwidthAdvice, Basis, CostAnalysis,
+    DetectAnomalyRequest, HostLoad, MODEL, MetricPrediction, MetricSummary, MigrationPrediction,
+    NetworkImpact, OptimizeBandwidthRequest, OptimizePerformanceRequest, OptimizeScalingRequest,
+    PerformanceAdvice, PredictMigrationRequest, PredictResourcesRequest, QosFinding,
+    ResourcePrediction, ScalingAdvice, ScalingDecision, WorkloadAnalysis,
+};
 pub use answers::{Alternative, NodeScore, PlacementDecision, ScoreBreakdown};
 pub use events::{EventKind, EventResult, EventsAnswer, VmEvent, VmEvents};
 pub use failure::{

@@ -10,6 +10,7 @@ mod repulsion;
 pub(crate) mod spread;
 
 use crate::bits::{Bits, Mask};
+use crate::policies::RulesThatRemoved;
 use crate::problem::Problem;
 use crate::request::Request;
 use cluster::{AffinityKind, HostIx, Reason, Rejections};
@@ -22,6 +23,8 @@ pub(crate) struct Masks {
     /// The hosts that count for spread rules: those that pass every rule before `Affinity`.
     eligible: Mask,
     union: Bits,
+    /// The rules of policies that removed hosts.
+    pub(crate) by_rule: RulesThatRemoved,
 }
 
 /// Leaves in `masks.left` the hosts that may take the VM; the others are counted by reason.
@@ -40,6 +43,7 @@ pub(crate) fn filter(
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
+    narrow_by_policies(problem, masks, &mut rejections);
     capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
     rejections
 }
@@ -64,6 +68,7 @@ pub(crate) fn check(
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
+    narrow_by_policies(problem, masks, &mut rejections);
     capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
     rejections.0.first().map_or(Ok(()), |&(reason, _)| Err(reason))
 }
@@ -88,4 +93,12 @@ fn narrow_to_neighbours(
     for spread in request.spreads.iter().filter(|spread| spread.weight.is_none()) {
         rejections.add(Reason::Spread, spread.narrow(problem, left));
     }
+}
+
+/// What the policies in force remove for the VM at hand.
+fn narrow_by_policies(problem: &mut Problem, masks: &mut Masks, rejections: &mut Rejections) {
+    let Problem { policies, hosts, room, .. } = problem;
+    let (removed, by_rule) = policies.narrow(&mut masks.left, hosts, room);
+    rejections.add(Reason::Policy, removed);
+    masks.by_rule = by_rule;
 }

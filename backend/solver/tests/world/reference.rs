@@ -217,7 +217,7 @@ pub(crate) fn score(world: &World, vm: &Vm, ix: HostIx, how: &How) -> Breakdown 
         assert!((0..=1000).contains(&values[row]), "{:?} is {}", Term::ALL[row], values[row]);
         parts[row] = weights[row] * values[row];
     }
-    Breakdown(parts)
+    Breakdown::of_terms(parts)
 }
 
 /// What VMs and others take of a dimension.

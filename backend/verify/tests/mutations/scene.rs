@@ -48,7 +48,7 @@ impl Scene {
         let mut rejections = Rejections::default();
         rejections.add(Reason::Pool, 1);
         rejections.add(Reason::Affinity, 1);
-        let breakdown = Breakdown([10, 20, 30, 40, 0]);
+        let breakdown = Breakdown::of_terms([10, 20, 30, 40, 0]);
         let decision = Decision {
             vm: vm.key.clone(),
             verdict: Verdict::Placed { host: name("a"), incarnation: 3, score: 100, breakdown },

@@ -47,7 +47,9 @@ async fn replace(
         removed: missing.await?,
         vms: sent.vms,
     };
-    step.take(&service, &ask, nodes).await
+    let done = step.take(&service, &ask, nodes).await?;
+    sent.nodes.iter().flatten().for_each(|node| service.observe(node));
+    Ok(done)
 }
 
 /// Send what has changed in the inventory.
@@ -81,7 +83,9 @@ async fn change(
     let removed = sent.removed().map_err(senseless)?;
     let (base, taken_at) = (Some(sent.base_generation), sent.taken_at);
     let step = Step { generation, base, digest, taken_at, removed, vms: sent.vms };
-    step.take(&service, &ask, nodes).await
+    let done = step.take(&service, &ask, nodes).await?;
+    sent.upsert.iter().flatten().for_each(|node| service.observe(node));
+    Ok(done)
 }
 
 /// From one inventory to the next.

@@ -95,6 +95,7 @@ async fn remove(Handle(service): Handle<Service>, id: Id, ask: Ask) -> Answer {
 async fn store(service: &Service, ask: &Ask, node: NodeResourceInfo) -> Result<(), Failure> {
     let nodes = Nodes::new(service, "", std::slice::from_ref(&node))?;
     let taken = nodes.take_over(service, ask).await?;
+    service.observe(&node);
     match taken.refused.into_iter().next() {
         Some(refused) => Err(Failure::new(Code::CONFLICT, refused.reason)),
         None => Ok(()),

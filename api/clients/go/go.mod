@@ -1,0 +1,3 @@
+module novaplace/api/clients/go
+
+go 1.21

@@ -1,0 +1,212 @@
+//! What the policies in force say about each host for the VM at hand.
+//!
+//! Keeps the attributes that they read in columns: those of the host itself are written when the
+//! host comes or changes, those that follow its load are brought up to date when they are next
+//! read. What a policy means is the policy crate's business.
+
+mod judged;
+
+use crate::bits::{Bits, Mask, ones};
+use crate::cache::{Cache, Slot};
+use crate::changes::Changes;
+use crate::hosts::Hosts;
+use crate::room::Room;
+use cluster::{Dim, Dimensions, Host, HostIx, Index, Vm};
+use judged::Judged;
+use policy::vocabulary::{HostField, HostView, VmField};
+use policy::{ActiveSet, PolicyType, RuleIx, Setting, Table, Value, Verdicts};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Judgements kept, one for each way in which VMs differ to the policies. Each takes about four
+/// bytes a host.
+const LIMIT: usize = 64;
+
+/// Rules that are named in an answer; those that remove the most hosts come first.
+const NAMED_RULES: usize = 8;
+
+/// How many hosts each rule removed, most first.
+pub type RulesThatRemoved = SmallVec<[(RuleIx, u32); 2]>;
+
+#[derive(Debug)]
+pub(crate) struct Policies {
+    set: Arc<ActiveSet>,
+    /// The columns of the table.
+    fields: Vec<HostField>,
+    /// The columns that change when a VM comes to a host or leaves it.
+    of_load: Vec<usize>,
+    table: Table,
+    /// Hosts whose load changed since it was written to the table.
+    stale: Bits,
+    vm_fields: Vec<VmField>,
+    vm_values: Vec<Value>,
+    judgements: Cache<Vec<Setting>, Judged>,
+    changes: Changes,
+    /// What is said about the VM at hand; `None` until it is known, or when nothing is in force.
+    at_hand: Option<Slot>,
+    scratch: policy::Scratch,
+    verdicts: Verdicts,
+    /// Hosts to judge again, one bit for each.
+    asked: Vec<u64>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            set: Arc::default(),
+            fields: Vec::new(),
+            of_load: Vec::new(),
+            table: Table::default(),
+            stale: Bits::default(),
+            vm_fields: Vec::new(),
+            vm_values: Vec::new(),
+            judgements: Cache::new(LIMIT),
+            changes: Changes::default(),
+            at_hand: None,
+            scratch: policy::Scratch::default(),
+            verdicts: Verdicts::default(),
+            asked: Vec::new(),
+        }
+    }
+}
+
+impl Policies {
+    /// Starts again with another set of policies; every host has to be put again.
+    pub(crate) fn install(&mut self, set: Arc<ActiveSet>, dimensions: &Dimensions) {
+        let paths = set.paths();
+        let fields: Vec<_> =
+            paths.host.iter().map(|path| HostField::resolve(path, dimensions)).collect();
+        let of_load = fields.iter().enumerate().filter(|(_, field)| field.follows_load());
+        *self = Self {
+            of_load: of_load.map(|(column, _)| column).collect(),
+            vm_fields: paths.vm.iter().map(|path| VmField::resolve(path, dimensions)).collect(),
+            table: Table::new(0, fields.len()),
+            fields,
+            set,
+            ..Self::default()
+        };
+    }
+
+    pub(crate) fn put_host(&mut self, ix: HostIx, host: &Host) {
+        if self.set.is_empty() {
+            return;
+        }
+        if self.table.rows() <= ix.row() {
+            self.table.resize(ix.row() + 1);
+        }
+        // What follows the load is left to the next reading.
+        let view = HostView { host, used: &|_| 0, vm_count: 0 };
+        for (column, field) in self.fields.iter().enumerate() {
+            self.table.set(ix.row(), column, field.value(&view));
+        }
+        self.stale.insert(ix);
+        self.changes.note(ix);
+    }
+
+    /// What runs on a host changed.
+    pub(crate) fn note(&mut self, ix: HostIx) {
+        if !self.of_load.is_empty() {
+            self.stale.insert(ix);
+            self.changes.note(ix);
+        }
+    }
+
+    /// A request begins: whatever is at hand is about another VM.
+    pub(crate) fn ask(&mut self, vm: &Vm) {
+        self.at_hand = None;
+        self.vm_values.clear();
+        self.vm_values.extend(self.vm_fields.iter().map(|field| field.value(vm)));
+    }
+
+    /// Keeps only hosts that no policy removes for the VM at hand; says how many were removed,
+    /// and by which rules.
+    pub(crate) fn narrow(
+        &mut self,
+        left: &mut Mask,
+        hosts: &Hosts,
+        room: &Room,
+    ) -> (u32, RulesThatRemoved) {
+        if self.set.is_empty() {
+            return (0, RulesThatRemoved::new());
+        }
+        self.follow_load(hosts, room);
+        let Some(slot) = self.judge(hosts.rows()) else {
+            // Cannot happen with a table and fuel of our own making; all the same, a host that
+            // was not judged is given to nobody.
+            return (left.subtract_all(), RulesThatRemoved::new());
+        };
+        self.at_hand = Some(slot);
+        let mut by_rule = self.judgements.get(slot).narrow(left);
+        let removed = by_rule.iter().map(|(_, hosts)| hosts).sum();
+        by_rule.sort_by_key(|&(rule, hosts)| (std::cmp::Reverse(hosts), rule));
+        by_rule.truncate(NAMED_RULES);
+        (removed, by_rule.into())
+    }
+
+    /// What the policies give a host that is left, in units of the score.
+    pub(crate) fn points(&self, host: HostIx) -> i32 {
+        self.at_hand.map_or(0, |slot| self.judgements.get(slot).points(host))
+    }
+
+    /// At least the most that any host of a block gets.
+    pub(crate) fn most(&self, block: usize) -> i32 {
+        self.at_hand.map_or(0, |slot| self.judgements.get(slot).most(block))
+    }
+
+    /// Brings the judgement about VMs like the one at hand up to date.
+    fn judge(&mut self, rows: usize) -> Option<Slot> {
+        self.table.resize(rows);
+        self.judgements.tick();
+        let key: Vec<Setting> = self.vm_values.iter().map(Setting::from).collect();
+        let slot = self.judgements.slot(key.as_slice(), Judged::default);
+        let judged = self.judgements.get_mut(slot);
+        self.asked.clear();
+        self.asked.resize(rows.div_ceil(u64::BITS as usize), 0);
+        let known = judged.rows() > 0;
+        match self.changes.since(judged.followed).filter(|_| known) {
+            Some(changed) => {
+                judged.resize(rows);
+                for host in changed {
+                    let word = self.asked.get_mut(host.row() / 64);
+                    word.into_iter().for_each(|word| *word |= 1 << (host.row() % 64));
+                }
+            }
+            None => {
+                judged.start_over(rows);
+                self.asked.fill(u64::MAX);
+            }
+        }
+        if self.asked.iter().any(|word| *word != 0) {
+            let request = policy::Request {
+                candidates: Some(&self.asked),
+                fuel: policy::MAX_SET_STEPS_PER_HOST * (rows as u64 + 1),
+                ..policy::Request::new(PolicyType::Placement, &self.vm_values)
+            };
+            let (scratch, verdicts) = (&mut self.scratch, &mut self.verdicts);
+            if self.set.evaluate(&request, &self.table, scratch, verdicts).is_err() {
+                judged.start_over(0);
+                return None;
+            }
+            judged.take(&self.asked, &self.verdicts);
+        }
+        judged.followed = self.changes.count();
+        Some(slot)
+    }
+
+    fn follow_load(&mut self, hosts: &Hosts, room: &Room) {
+        for (word, &bits) in self.stale.words().iter().enumerate() {
+            for ix in ones(word, bits) {
+                let Some(host) = hosts.get(ix) else { continue };
+                let used = |dim: Dim| room.used(ix, dim);
+                let vm_count = u64::from(room.host(ix).vms);
+                let view = HostView { host, used: &used, vm_count };
+                for &column in &self.of_load {
+                    if let Some(field) = self.fields.get(column) {
+                        self.table.set(ix.row(), column, field.value(&view));
+                    }
+                }
+            }
+        }
+        self.stale.clear();
+    }
+}
