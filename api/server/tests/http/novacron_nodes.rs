@@ -90,10 +90,15 @@ async fn what_novacron_does_not_know_of_a_host_stays() {
     let host =
         json!({"id": "n1", "pool": "gold", "capacity": {"cpu_millis": 8000, "gpu_slots": 2}});
     assert_eq!(world.send("POST /v1/hosts", &host.to_string()).await.status, 201);
+    assert_eq!(world.get("/v1/hosts/n1").await.json()["foreign"], Value::Null);
     let answer = world.send("PUT /scheduler/nodes/n1", &node("n1", 16, 4).to_string()).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let host = world.get("/v1/hosts/n1").await.json();
     assert_eq!((&host["pool"], &host["capacity"]["gpu_slots"]), (&json!("gold"), &json!(2)));
     assert_eq!(host["capacity"]["cpu_millis"], 16_000);
+    assert_eq!(host["foreign"]["cpu_millis"], 4_000);
+    assert_eq!(host["free"]["cpu_millis"], 12_000);
+    let all = world.get("/v1/cluster/capacity").await.json();
+    assert_eq!(all["free"]["cpu_millis"], 12_000);
     world.stop().await;
 }
