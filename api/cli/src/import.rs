@@ -185,7 +185,8 @@ impl Sync {
             round.upserted = nodes.len();
             round.removed = 0;
             let all = Some(nodes.values().cloned().collect());
-            let inventory = Inventory { generation, nodes: all, vms: None };
+            // No time: this machine's clock is not the one that NovaCron stamps its events with.
+            let inventory = Inventory { generation, nodes: all, ..Inventory::default() };
             let ask = Ask::put(&["scheduler", "inventory"]).json(serde_json::to_vec(&inventory)?);
             self.service.send(&ask).context("the inventory was not taken")?;
         }
@@ -226,7 +227,7 @@ fn changes(
         generation: Some(generation),
         upsert: Some(changed.map(|(_, node)| node.clone()).collect()),
         remove: Some(gone.cloned().collect()),
-        vms: None,
+        ..InventoryDelta::default()
     }
 }
 

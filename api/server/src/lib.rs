@@ -11,6 +11,7 @@
 )]
 
 mod accept;
+mod advice;
 mod app;
 mod ask;
 mod body;
@@ -21,6 +22,7 @@ mod gate;
 mod listen;
 mod metrics;
 mod opening;
+mod options;
 mod routes;
 mod service;
 mod unread;
@@ -30,4 +32,5 @@ pub use app::{openapi, router};
 pub use gate::{Gate, Pass};
 pub use listen::{ListenError, check_listen};
 pub use opening::App;
+pub use options::{Options, VM_SLOTS};
 pub use service::Service;

@@ -1,10 +1,12 @@
 //! The engine as the routes see it: asynchronous, with deadlines, and showing only what is durable.
 
+use crate::advice::Book;
 use crate::ask::Ask;
 use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::options::Options;
 use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
@@ -25,6 +27,8 @@ pub struct Service {
     durable: watch::Receiver<Revision>,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) advice: Arc<Book>,
+    pub(crate) options: Options,
     /// What was measured lately, for NovaCron's AI routes.
     pub(crate) samples: Arc<Samples>,
     pub(crate) ai_routes_open: bool,
@@ -80,17 +84,25 @@ impl Service {
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
         let clock = ClockHandle(clock);
         let samples = Arc::new(Samples::default());
+        let (advice, options) = (Arc::default(), Options::default());
         let service = Self {
             writer,
             durable,
             events,
             metrics,
+            advice,
+            options,
             samples,
             ai_routes_open: true,
             dimensions,
             clock,
         };
         Ok((service, thread))
+    }
+
+    /// The same service with other settings. To be called before anything is asked of it.
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
     }
 
     /// Whether NovaCron's AI routes answer. They take callers at their word, so that they are for
@@ -140,6 +152,11 @@ impl Service {
         tenant: &Name,
         request: Request,
     ) -> Result<Reply, Failure> {
+        let places = matches!(request, Request::Place(_) | Request::PlaceBatch { .. });
+        if self.options.advise && places && !ask.dry_run {
+            let detail = "the service was started with --advise and places nothing";
+            return Err(Failure::new(Code::ADVISE_MODE, detail));
+        }
         let (sender, receiver) = oneshot::channel();
         let answer = Box::new(Waiting(sender));
         if ask.dry_run {

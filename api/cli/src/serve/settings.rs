@@ -46,6 +46,15 @@ pub(crate) struct Settings {
     /// Connections that may be open at a time [default: 2048]
     #[arg(long, env = "NOVAPLACE_CONNECTIONS", value_name = "CONNECTIONS")]
     connections: Option<usize>,
+    /// Answer and compare, but place nothing: see GET /v1/advice
+    #[arg(long, env = "NOVAPLACE_ADVISE")]
+    advise: bool,
+    /// How long a VM that NovaCron schedules is waited for [default: 30000]
+    #[arg(long, env = "NOVAPLACE_NOVACRON_HOLD_TTL_MS", value_name = "MILLISECONDS")]
+    novacron_hold_ttl_ms: Option<u64>,
+    /// Most VMs on a node of NovaCron; 0: as many as fit [default: 0]
+    #[arg(long, env = "NOVAPLACE_NOVACRON_MAX_VMS_PER_NODE", value_name = "VMS")]
+    novacron_max_vms_per_node: Option<u32>,
     /// error, warn, info, debug or trace, also per module: info,server=debug [default: info]
     #[arg(long, env = "NOVAPLACE_LOG_LEVEL", value_name = "LEVEL")]
     log_level: Option<String>,
@@ -78,6 +87,9 @@ pub(crate) struct Complete {
     pub(crate) retain: u64,
     pub(crate) queue: usize,
     pub(crate) connections: usize,
+    pub(crate) advise: bool,
+    pub(crate) novacron_hold_ttl_ms: u64,
+    pub(crate) novacron_max_vms_per_node: u32,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
 }
@@ -110,6 +122,15 @@ impl Settings {
             retain: self.retain.or(file.retain).unwrap_or(1_000_000),
             queue: self.queue.or(file.queue).unwrap_or(4_096).max(1),
             connections: self.connections.or(file.connections).unwrap_or(2_048).max(1),
+            advise: self.advise || file.advise,
+            novacron_hold_ttl_ms: self
+                .novacron_hold_ttl_ms
+                .or(file.novacron_hold_ttl_ms)
+                .unwrap_or(30_000),
+            novacron_max_vms_per_node: self
+                .novacron_max_vms_per_node
+                .or(file.novacron_max_vms_per_node)
+                .unwrap_or(0),
             log_level: self.log_level.or(file.log_level).unwrap_or("info".into()),
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
         }
@@ -168,7 +189,7 @@ mod tests {
         let listed = schema["settings"].as_array().expect("a list");
         let key = |setting: &Value| setting["file_key"].as_str().map(str::to_owned);
         let keys: Vec<String> = listed.iter().filter_map(key).collect();
-        for name in ["listen", "data_dir", "dimensions", "snapshot_every", "log_level"] {
+        for name in ["listen", "data_dir", "dimensions", "snapshot_every", "log_level", "advise"] {
             assert!(keys.iter().any(|key| key == name), "{name} in {keys:?}");
         }
         assert!(listed.iter().all(|setting| setting["help"].is_string()));

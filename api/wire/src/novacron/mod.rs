@@ -28,12 +28,12 @@ pub use ai::{
     ResourcePrediction, ScalingAdvice, ScalingDecision, WorkloadAnalysis,
 };
 pub use answers::{Alternative, NodeScore, PlacementDecision, ScoreBreakdown};
-pub use events::{EventKind, VmEvent};
+pub use events::{EventKind, EventResult, EventsAnswer, VmEvent, VmEvents};
 pub use failure::{
     FORBIDDEN, Failure, FailureBody, INSUFFICIENT_CAPACITY, INVALID_ARGUMENT, PLACEMENT_UNAVAILABLE,
 };
 pub use free::Json;
-pub use inventory::{Inventory, InventoryDelta, InventoryVm};
+pub use inventory::{Inventory, InventoryAnswer, InventoryDelta, InventoryVm, RefusedNode};
 pub use labels::{label_name, label_text};
 pub use node::{NodeResourceInfo, RuntimeNode};
 pub use placement::{

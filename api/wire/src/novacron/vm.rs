@@ -32,10 +32,11 @@ pub fn cores_of_shares(cpu_shares: i64) -> i64 {
 /// The strategy that a VM's placement policy asks for. `None` leaves it to the service.
 ///
 /// `consolidated` and `efficiency` fill the fullest host, `performance` and `network-aware` take
-/// the emptiest, as NovaCron's built-in ones do; `balanced` and nothing at all are balanced.
+/// the emptiest, `balanced` and nothing at all the one with the fewest VMs, as NovaCron's built-in
+/// ones do.
 pub fn strategy_of_policy(policy: &str) -> Option<Strategy> {
     match policy {
-        "" | "balanced" => Some(Strategy::Balanced),
+        "" | "balanced" => Some(Strategy::FewestVms),
         "consolidated" | "efficiency" => Some(Strategy::BestFit),
         "performance" | "network-aware" => Some(Strategy::LeastLoaded),
         _ => None,

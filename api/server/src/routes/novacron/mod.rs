@@ -4,13 +4,19 @@
 //! are the same as on `/v1`; the envelope writes those of these paths in NovaCron's form.
 
 mod advice;
+mod advise;
 mod ai;
 mod evaluate;
+mod fleet;
+mod inventory;
 mod migration;
+mod news;
+mod nodes;
 mod orchestration;
 mod prepare;
 mod rules;
 mod samples;
+mod schedule;
 mod stats;
 
 pub(crate) use samples::Samples;
@@ -24,7 +30,13 @@ use utoipa_axum::router::OpenApiRouter;
 use wire::Fault;
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::new().merge(orchestration::routes()).merge(ai::routes())
+    OpenApiRouter::new()
+        .merge(nodes::routes())
+        .merge(inventory::routes())
+        .merge(news::routes())
+        .merge(schedule::routes())
+        .merge(orchestration::routes())
+        .merge(ai::routes())
 }
 
 /// Where NovaCron's routes begin.

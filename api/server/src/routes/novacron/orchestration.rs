@@ -168,6 +168,7 @@ async fn reserve(
         strategy: Some(prepared.strategy),
         hold_ttl_ms: Some(ttl_ms),
         pinned: Some(host.clone()),
+        among: Vec::new(),
     };
     let tenant = &prepared.plain.key.tenant;
     let reply = service.carry_out(ask, tenant, Request::Place(request)).await?;
