@@ -52,14 +52,12 @@ async fn the_document_is_complete_and_names_the_dimensions_of_this_cluster() {
         "/v1/state/hash",
         "/v1/weights",
         "/v1/events",
-<<<<<<< HEAD
         "/v1/advice",
         "/scheduler/nodes",
         "/scheduler/nodes/{id}",
         "/scheduler/inventory",
         "/scheduler/events",
         "/scheduler/vms/{vm_id}/schedule",
-=======
         "/api/orchestration/placement",
         "/api/orchestration/placement/evaluate",
         "/predict/resources",
@@ -69,7 +67,6 @@ async fn the_document_is_complete_and_names_the_dimensions_of_this_cluster() {
         "/optimize/bandwidth",
         "/analyze/workload",
         "/detect/anomaly",
->>>>>>> contracts
         "/health",
         "/healthz",
         "/ready",
