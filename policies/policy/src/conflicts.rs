@@ -20,7 +20,7 @@ use terms::{Slope, bound, conjuncts, joined, slope};
 pub const MAX_CONFLICTS: usize = 100;
 
 /// Most filters on one attribute that are looked at together.
-const MAX_COMPARED: usize = 128;
+const MAX_COMPARED: usize = 32;
 
 /// Rules that work against each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -90,6 +90,10 @@ impl Findings {
         self.errors
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MAX_DIAGNOSTICS
+    }
+
     /// Whether `field` could not be read, or the text as a whole.
     pub(crate) fn touches(&self, field: &str) -> bool {
         let unread = |found: &Diagnostic| {

@@ -86,7 +86,8 @@ fn keys(attribute: &Attribute) -> Vec<String> {
 
 #[test]
 fn every_listed_attribute_has_a_value_of_its_kind() {
-    let lists: [(&[Attribute], &dyn Fn(&[&str]) -> Value); 2] = [(HOST, &of_host), (VM, &of_vm)];
+    type Reader = fn(&[&str]) -> Value;
+    let lists: [(&[Attribute], Reader); 2] = [(HOST, of_host), (VM, of_vm)];
     for (list, value) in lists {
         for attribute in list {
             let keys = keys(attribute);

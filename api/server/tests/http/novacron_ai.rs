@@ -106,6 +106,22 @@ async fn predictions_follow_the_history_that_was_ingested() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn reports_of_nodes_are_history() {
+    let world = World::start().await;
+    let report = wire::novacron::NodeResourceInfo {
+        node_id: "n1".into(),
+        total_cpu: 8,
+        used_cpu: 6,
+        ..Default::default()
+    };
+    world.observe(&report);
+    let answer = predict(&world, "n1").await;
+    assert_eq!((&answer["prediction"], &answer["basis"]), (&json!(0.75), &json!("history")));
+    assert_eq!(answer["confidence"], 0.0, "one sample proves nothing");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_anomaly_is_what_the_history_does_not_know() {
     let world = World::start().await;
     let judge = |value: f64| {

@@ -91,7 +91,7 @@ async fn a_decision_says_where_and_why_and_holds_nothing() {
         (&json!("balanced"), &json!("balanced"))
     );
     let parts = metadata["breakdown"].as_object().expect("parts").len();
-    assert_eq!(parts, 5);
+    assert_eq!(parts, 6);
     assert!(decision["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')));
     assert_eq!(world.get("/v1/vms/vm-1").await.status, 404);
     let same = world

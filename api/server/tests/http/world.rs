@@ -103,6 +103,11 @@ impl World {
         server::router(self.service.clone().with_ai_routes(false))
     }
 
+    /// Takes in what a node reports, as the inventory's routes do.
+    pub(crate) fn observe(&self, node: &wire::novacron::NodeResourceInfo) {
+        self.service.observe(node);
+    }
+
     pub(crate) async fn stop(self) -> Ended {
         self.stop.send(()).expect("still serving");
         let ended = self.serving.await.expect("no panic");

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 /// Asks for the use of a resource in the future.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::PredictResourcesRequest)]
 pub struct PredictResourcesRequest {
     pub resource_id: String,
@@ -29,6 +30,7 @@ go_struct!(PredictResourcesRequest {
 
 /// Asks where a VM should move.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::PredictMigrationRequest)]
 pub struct PredictMigrationRequest {
     pub vm_id: String,
@@ -47,6 +49,7 @@ go_struct!(PredictMigrationRequest {
 
 /// Asks how a cluster could do better.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::OptimizePerformanceRequest)]
 pub struct OptimizePerformanceRequest {
     pub cluster_id: String,
@@ -62,6 +65,7 @@ go_struct!(OptimizePerformanceRequest {
 
 /// Asks what kind of work a VM does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::AnalyzeWorkloadRequest)]
 pub struct AnalyzeWorkloadRequest {
     pub vm_id: String,
@@ -72,6 +76,7 @@ go_struct!(AnalyzeWorkloadRequest { vm_id = "vm_id", workload_data = "workload_d
 
 /// Asks whether metrics are out of the ordinary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::DetectAnomalyRequest)]
 pub struct DetectAnomalyRequest {
     pub resource_id: String,
@@ -82,6 +87,7 @@ go_struct!(DetectAnomalyRequest { resource_id = "resource_id", metrics = "metric
 
 /// Asks whether a VM should be larger or smaller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::OptimizeScalingRequest)]
 pub struct OptimizeScalingRequest {
     pub vm_id: String,
@@ -97,6 +103,7 @@ go_struct!(OptimizeScalingRequest {
 
 /// Asks how much bandwidth a network needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::OptimizeBandwidthRequest)]
 pub struct OptimizeBandwidthRequest {
     pub network_id: String,

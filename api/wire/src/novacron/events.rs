@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 /// One event of a VM's life. Events come in any order and more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VMEvent)]
 pub struct VmEvent {
     /// `created`, `started`, `stopped`, `deleted`, and so on; unknown ones are let be.

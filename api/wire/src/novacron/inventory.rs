@@ -78,6 +78,7 @@ pub struct RefusedNode {
 
 /// A VM that runs on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::InventoryVM)]
 pub struct InventoryVm {
     pub vm_id: String,

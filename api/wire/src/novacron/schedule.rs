@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 /// Asks for a node for a VM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::ScheduleRequest)]
 pub struct ScheduleRequest {
     pub vm: VmConfig,
@@ -66,6 +67,7 @@ pub struct ScheduleAnswer {
 
 /// Settings of NovaCron's VM scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::SchedulerConfig)]
 pub struct SchedulerConfig {
     /// `round_robin`, `bin_packing`, `spread_out` or `custom`.

@@ -45,6 +45,7 @@ pub fn strategy_of_policy(policy: &str) -> Option<Strategy> {
 
 /// A VM as NovaCron configures it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VMConfig)]
 pub struct VmConfig {
     pub id: String,
@@ -113,6 +114,7 @@ go_struct!(VmConfig {
 
 /// A directory of the VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::Mount)]
 pub struct Mount {
     pub source: String,
@@ -133,6 +135,7 @@ go_struct!(Mount {
 
 /// A volume of the VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VolumeAttachment)]
 pub struct VolumeAttachment {
     pub volume_id: String,
@@ -153,6 +156,7 @@ go_struct!(VolumeAttachment {
 
 /// A network of the VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::NetworkAttachment)]
 pub struct NetworkAttachment {
     pub network_id: String,
@@ -176,6 +180,7 @@ go_struct!(NetworkAttachment {
 
 /// What a VM asks of the scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VMPlacementSpec)]
 pub struct VmPlacementSpec {
     /// `balanced`, `consolidated`, `performance`, `efficiency`, `network-aware` or `custom`.
@@ -197,6 +202,7 @@ go_struct!(VmPlacementSpec {
 
 /// How the VM is moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::MigrationSpec)]
 pub struct MigrationSpec {
     /// `cold`, `warm`, `live` or `checkpoint`.
@@ -216,6 +222,7 @@ go_struct!(MigrationSpec {
 
 /// How the VM is replicated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::ReplicationSpec)]
 pub struct ReplicationSpec {
     pub enabled: bool,
@@ -227,6 +234,7 @@ go_struct!(ReplicationSpec { enabled = "enabled", factor = "factor", mode = "mod
 
 /// Asks NovaCron to create a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::CreateVMRequest)]
 pub struct CreateVmRequest {
     pub name: String,

@@ -343,6 +343,14 @@ fn decisions_are_shown_with_score_and_reasons() {
             "capacity:memory_mib": 5,
             "taint": 3
           },
+          "policy_rejections": [
+            {
+              "policy": "no-old-racks",
+              "rule": "rule-1",
+              "reason": "the rack is to be emptied",
+              "hosts": 4
+            }
+          ],
           "hosts_considered": 10,
           "strategy": "best_fit",
           "reservation_id": "r-42",
@@ -371,6 +379,14 @@ fn decisions_are_shown_with_score_and_reasons() {
             "capacity:memory_mib": 5,
             "taint": 3
           },
+          "policy_rejections": [
+            {
+              "policy": "no-old-racks",
+              "rule": "rule-1",
+              "reason": "the rack is to be emptied",
+              "hosts": 4
+            }
+          ],
           "hosts_considered": 10,
           "strategy": "best_fit",
           "revision": 42,

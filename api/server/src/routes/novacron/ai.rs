@@ -7,7 +7,7 @@
 
 use super::migration::Move;
 use super::orchestration::{lead, preview};
-use super::prepare::moving;
+use super::prepare::{in_use, moving};
 use super::samples::{Sample, numbers, record_all};
 use super::stats::{extrapolate, predictability, robust_z};
 use super::{Failures, advice};
@@ -130,11 +130,12 @@ fn predicted(samples: &[Sample], at_ms: u64, now: Option<f64>) -> MetricPredicti
     }
 }
 
-/// The shares of a host that are committed, for each metric that speaks of a dimension.
+/// The shares of a host that are in use, for each metric that speaks of a dimension.
 fn utilisations(state: &State, resource: &str, metrics: &[String]) -> Vec<Option<f64>> {
     let host = Name::new(resource).ok().and_then(|name| state.find_host(&name));
+    let host = host.map(|(_, entry)| (entry, in_use(entry)));
     let of = |metric: &String| {
-        let (_, entry) = host?;
+        let (entry, used) = host.as_ref()?;
         let dim = match advice::resource_of(metric)? {
             "cpu" => Dim::CPU_MILLIS,
             "memory" => Dim::MEMORY_MIB,
@@ -144,7 +145,7 @@ fn utilisations(state: &State, resource: &str, metrics: &[String]) -> Vec<Option
         };
         match entry.host.allocatable(dim) {
             0 => None,
-            allocatable => Some(entry.allocated.get(dim) as f64 / allocatable as f64),
+            allocatable => Some(used.get(dim) as f64 / allocatable as f64),
         }
     };
     metrics.iter().map(of).collect()
@@ -288,9 +289,10 @@ async fn optimize_performance(
 /// The hosts that are too full, those that are nearly empty, and how many there are in all.
 fn loads(state: &State) -> (Vec<HostLoad>, Vec<HostLoad>, usize) {
     let load = |entry: &engine::HostEntry| {
+        let used = in_use(entry);
         let shares = state.dimensions().iter().filter_map(|dim| {
             let allocatable = entry.host.allocatable(dim);
-            (allocatable > 0).then(|| entry.allocated.get(dim) as f64 / allocatable as f64)
+            (allocatable > 0).then(|| used.get(dim) as f64 / allocatable as f64)
         });
         let utilisation = shares.fold(0.0, f64::max);
         HostLoad { host: entry.host.id.to_string(), utilisation, vms: entry.vms.len() }

@@ -196,9 +196,18 @@ fn refusal(prepared: &Prepared, decision: &Decision, service: &Service) -> Failu
 /// How many nodes each reason left out. Lists that were made here are told by what they were for.
 fn reasons(prepared: &Prepared, decision: &Decision, service: &Service) -> Vec<(String, usize)> {
     let RejectionCounts(counts) = RejectionCounts::new(&decision.rejections, &service.dimensions());
-    let counts = counts.into_iter().filter(|(reason, _)| reason != "host_affinity");
+    let told = |reason: &str| match reason {
+        "host_affinity" => true,
+        "policy" => !decision.policy_rejections.is_empty(),
+        _ => false,
+    };
+    let counts = counts.into_iter().filter(|(reason, _)| !told(reason));
     let counts = counts.map(|(reason, hosts)| (reason, usize::try_from(hosts).unwrap_or(0)));
-    prepared.left_out.iter().cloned().chain(counts).collect()
+    let policies = decision.policy_rejections.iter().map(|it| {
+        let hosts = usize::try_from(it.hosts).unwrap_or(0);
+        (format!("policy {}, rule {}: {}", it.policy, it.rule, it.reason), hosts)
+    });
+    prepared.left_out.iter().cloned().chain(policies).chain(counts).collect()
 }
 
 fn told(
@@ -272,7 +281,7 @@ fn explained(
     );
     if let Verdict::Placed { breakdown, .. } = &decision.verdict {
         let parts = Term::ALL.map(|term| format!("{} {}", term.name(), breakdown.get(term)));
-        text.push_str(&format!(" ({})", parts.join(", ")));
+        text.push_str(&format!(" ({}, policies {})", parts.join(", "), breakdown.policy));
     }
     if let Some(present) = &prepared.moves_from {
         text.push_str(&format!("; the VM is on {present} now"));
@@ -304,8 +313,9 @@ fn metadata(
         ("committed", hold.is_some().into()),
     ];
     if let Verdict::Placed { breakdown, .. } = &decision.verdict {
-        let parts = Term::ALL.map(|term| (term.name(), Json::Integer(breakdown.get(term))));
-        entries.push(("breakdown", Json::object(parts)));
+        let terms = Term::ALL.map(|term| (term.name(), Json::Integer(breakdown.get(term))));
+        let policy = ("policy", Json::Integer(breakdown.policy));
+        entries.push(("breakdown", Json::object(terms.into_iter().chain([policy]))));
     }
     if let Some(hold) = hold {
         entries.push(("reservation_id", format!("r{}", hold.reservation).into()));

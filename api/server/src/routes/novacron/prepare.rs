@@ -138,7 +138,7 @@ pub(super) fn moving(state: &State, id: &Name) -> Option<(Vm, Name)> {
 /// A host of the fleet as a candidate.
 struct Row<'a> {
     host: &'a Host,
-    used: &'a Amounts,
+    used: Amounts,
     health: f64,
     free_gpus: Option<i64>,
 }
@@ -151,18 +151,19 @@ impl<'a> Row<'a> {
             Health::Suspect => 0.5,
             Health::Down => 0.0,
         };
+        let used = in_use(entry);
         let free_gpus = dim.filter(|_| all_fit(host, wanted)).map(|dim| {
-            let free = host.allocatable(dim).saturating_sub(entry.allocated.get(dim));
+            let free = host.allocatable(dim).saturating_sub(used.get(dim));
             i64::try_from(free).unwrap_or(i64::MAX)
         });
-        Self { host, used: &entry.allocated, health, free_gpus }
+        Self { host, used, health, free_gpus }
     }
 
-    fn candidate(&self) -> Candidate<'a> {
+    fn candidate(&self) -> Candidate<'_> {
         let gpus = i64::try_from(self.host.hardware.gpus.len()).unwrap_or(i64::MAX);
         Candidate {
             host: self.host,
-            used: self.used,
+            used: &self.used,
             health: self.health,
             free_gpus: self.free_gpus,
             gpus,
@@ -172,6 +173,12 @@ impl<'a> Row<'a> {
     fn price(&self) -> u64 {
         self.host.price.marginal_micros_per_hour()
     }
+}
+
+/// What is taken of a host, by VMs that are recorded here and by others.
+pub(super) fn in_use(entry: &HostEntry) -> Amounts {
+    let others = entry.foreign().used;
+    entry.allocated.checked_add(&others).unwrap_or_else(|| entry.allocated.clone())
 }
 
 /// Whether each GPU of the host would do. Nobody knows which of them are free, so a host with
