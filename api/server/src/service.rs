@@ -90,6 +90,10 @@ impl Service {
         &self.policy_files
     }
 
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.clock.0)()
+    }
+
     pub(crate) fn dimensions(&self) -> Arc<Dimensions> {
         Arc::clone(&self.dimensions)
     }
@@ -130,7 +134,7 @@ impl Service {
             };
             let left = ask.time_left().as_millis();
             let left = u64::try_from(left).unwrap_or(u64::MAX);
-            let deadline_ms = (self.clock.0)().saturating_add(left);
+            let deadline_ms = self.now_ms().saturating_add(left);
             self.writer.submit(call, Some(deadline_ms), answer);
         }
         match receiver.await {

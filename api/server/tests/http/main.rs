@@ -6,4 +6,5 @@ mod documentation;
 mod journey;
 mod metrics;
 mod patience;
+mod reload;
 mod world;
