@@ -76,7 +76,9 @@ impl Followed {
 
 fn text(id: &str, limit: usize) -> String {
     let rule = format!("when {{ node.vm_count > {limit} }} then {{ filter \"full\" }}");
-    format!("policy \"Crowded hosts\" {{\n  id = \"{id}\"\n  rules {{ rule \"full\" {{ {rule} }} }}\n}}\n")
+    format!(
+        "policy \"Crowded hosts\" {{\n  id = \"{id}\"\n  rules {{ rule \"full\" {{ {rule} }} }}\n}}\n"
+    )
 }
 
 /// Puts a file in place as a whole.
