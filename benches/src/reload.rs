@@ -70,9 +70,8 @@ pub fn run(spec: &ReloadSpec) -> Result<ReloadReport, Failure> {
     let warm_up = http.rps as usize * WARM_UP.as_secs() as usize;
     let (first, measured) = bodies.split_at(warm_up.min(bodies.len()));
     drive(service.address(), first, http.rps, &see)?;
-    let done = AtomicBool::new(false);
+    let (done, every) = (AtomicBool::new(false), Duration::from_millis(*every_ms));
     let (answers, seconds, mut times) = std::thread::scope(|scope| {
-        let every = Duration::from_millis(*every_ms);
         let replacing = scope.spawn(|| replace_until(&done, policies, every, &newest));
         let started = Instant::now();
         let answers = drive(service.address(), measured, http.rps, &see);

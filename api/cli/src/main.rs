@@ -11,6 +11,7 @@ mod config;
 mod decision;
 mod events;
 mod host;
+mod import;
 mod input;
 mod list;
 mod offline;
@@ -67,6 +68,8 @@ enum Verb {
     State(state::State),
     /// What happens in the cluster
     Events(events::Events),
+    /// Bring in what another system knows
+    Import(import::Import),
     /// Look at recorded decisions, or compute them again
     #[command(subcommand)]
     Decision(decision::Decision),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Verb::Capacity(capacity) => capacity.run(),
         Verb::State(state) => state.run(),
         Verb::Events(events) => events.run(),
+        Verb::Import(import) => import.run(),
         Verb::Decision(decision) => decision.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Backup(backup) => backup.run(),

@@ -28,6 +28,11 @@ pub(crate) fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let settings = settings.complete()?;
     start_logging(&settings);
     check_listen(settings.listen, settings.insecure_public)?;
+    let (ttl_ms, allowed) = (settings.novacron_hold_ttl_ms, engine::HOLD_TTL_MS);
+    if !allowed.contains(&ttl_ms) {
+        let (least, most) = (allowed.start(), allowed.end());
+        anyhow::bail!("--novacron-hold-ttl-ms is {ttl_ms}; it must be from {least} to {most}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(settings))
 }
@@ -41,7 +46,11 @@ fn open(settings: &settings::Complete) -> anyhow::Result<Engine<EmbeddedLog>> {
     let options = Options { snapshot_every: settings.snapshot_every, retain: settings.retain };
     let mut engine = Engine::open(log, options)
         .with_context(|| format!("cannot recover from {}", data_dir.display()))?;
-    declare(&mut engine, &settings.dimensions)?;
+    let mut dimensions = settings.dimensions.clone();
+    if settings.novacron_max_vms_per_node > 0 {
+        dimensions.push(server::VM_SLOTS.to_owned());
+    }
+    declare(&mut engine, &dimensions)?;
     Ok(engine)
 }
 
@@ -131,6 +140,17 @@ fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
     tracing::info!(%revision, hosts, vms, seconds, "recovered");
     let clock: Clock = Arc::new(now_ms);
     let (service, writer) = Service::start(engine, settings.queue, clock)?;
+    let service = service.with(server::Options {
+        hold_ttl_ms: settings.novacron_hold_ttl_ms,
+        max_vms_per_node: settings.novacron_max_vms_per_node,
+        advise: settings.advise,
+    });
+    if settings.advise {
+        tracing::info!("advising only: nothing is placed");
+    }
+    // An IPv4 loopback address in IPv6 clothes is as private as without.
+    let private = settings.listen.ip().to_canonical().is_loopback();
+    let service = service.with_ai_routes(private || settings.ai_routes_open);
     if settings.demo {
         demo::load(service.writer())?;
     }

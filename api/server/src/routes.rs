@@ -1,5 +1,6 @@
 //! One file per resource.
 
+mod advice;
 mod bulk;
 mod cluster_wide;
 mod events;
@@ -30,6 +31,7 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(cluster_wide::routes())
         .merge(events::routes())
         .merge(health::routes())
+        .merge(advice::routes())
         .merge(novacron::routes())
 }
 

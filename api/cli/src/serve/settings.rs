@@ -20,6 +20,9 @@ pub(crate) struct Settings {
     /// Accept callers from other machines although nobody is authenticated
     #[arg(long, env = "NOVAPLACE_INSECURE_PUBLIC")]
     insecure_public: bool,
+    /// Serve NovaCron's AI routes to other machines too; on loopback they always are
+    #[arg(long, env = "NOVAPLACE_AI_ROUTES_OPEN")]
+    ai_routes_open: bool,
     /// Bring a fleet of 1,000 hosts along if the log is empty
     #[arg(long)]
     demo: bool,
@@ -49,6 +52,15 @@ pub(crate) struct Settings {
     /// Leave a policy in force when its file is removed from the directory
     #[arg(long, env = "NOVAPLACE_POLICIES_KEEP_REMOVED")]
     policies_keep_removed: bool,
+    /// Answer and compare, but place nothing: see GET /v1/advice
+    #[arg(long, env = "NOVAPLACE_ADVISE")]
+    advise: bool,
+    /// How long a VM that NovaCron schedules is waited for [default: 30000]
+    #[arg(long, env = "NOVAPLACE_NOVACRON_HOLD_TTL_MS", value_name = "MILLISECONDS")]
+    novacron_hold_ttl_ms: Option<u64>,
+    /// Most VMs on a node of NovaCron; 0: as many as fit [default: 0]
+    #[arg(long, env = "NOVAPLACE_NOVACRON_MAX_VMS_PER_NODE", value_name = "VMS")]
+    novacron_max_vms_per_node: Option<u32>,
     /// error, warn, info, debug or trace, also per module: info,server=debug [default: info]
     #[arg(long, env = "NOVAPLACE_LOG_LEVEL", value_name = "LEVEL")]
     log_level: Option<String>,
@@ -74,6 +86,7 @@ pub(crate) struct Complete {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: PathBuf,
     pub(crate) insecure_public: bool,
+    pub(crate) ai_routes_open: bool,
     pub(crate) demo: bool,
     pub(crate) dimensions: Vec<String>,
     pub(crate) snapshot_every: u64,
@@ -82,6 +95,9 @@ pub(crate) struct Complete {
     pub(crate) connections: usize,
     pub(crate) policies: Option<PathBuf>,
     pub(crate) policies_keep_removed: bool,
+    pub(crate) advise: bool,
+    pub(crate) novacron_hold_ttl_ms: u64,
+    pub(crate) novacron_max_vms_per_node: u32,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
 }
@@ -107,6 +123,7 @@ impl Settings {
             listen: self.listen.or(file.listen).unwrap_or(loopback),
             data_dir: self.data_dir.or(file.data_dir).unwrap_or("novaplace-data".into()),
             insecure_public: self.insecure_public || file.insecure_public,
+            ai_routes_open: self.ai_routes_open || file.ai_routes_open,
             demo: self.demo || file.demo,
             dimensions,
             snapshot_every: self.snapshot_every.or(file.snapshot_every).unwrap_or(100_000),
@@ -115,6 +132,15 @@ impl Settings {
             connections: self.connections.or(file.connections).unwrap_or(2_048).max(1),
             policies: self.policies.or(file.policies),
             policies_keep_removed: self.policies_keep_removed || file.policies_keep_removed,
+            advise: self.advise || file.advise,
+            novacron_hold_ttl_ms: self
+                .novacron_hold_ttl_ms
+                .or(file.novacron_hold_ttl_ms)
+                .unwrap_or(30_000),
+            novacron_max_vms_per_node: self
+                .novacron_max_vms_per_node
+                .or(file.novacron_max_vms_per_node)
+                .unwrap_or(0),
             log_level: self.log_level.or(file.log_level).unwrap_or("info".into()),
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
         }
@@ -186,7 +212,8 @@ mod tests {
         let listed = schema["settings"].as_array().expect("a list");
         let key = |setting: &Value| setting["file_key"].as_str().map(str::to_owned);
         let keys: Vec<String> = listed.iter().filter_map(key).collect();
-        for name in ["listen", "data_dir", "dimensions", "snapshot_every", "policies", "log_level"]
+        for name in
+            ["listen", "data_dir", "dimensions", "snapshot_every", "policies", "log_level", "advise"]
         {
             assert!(keys.iter().any(|key| key == name), "{name} in {keys:?}");
         }

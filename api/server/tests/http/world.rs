@@ -62,6 +62,14 @@ impl World {
 
     /// `queue`: how many calls may wait for the writer.
     pub(crate) async fn with_queue(limits: AcceptLimits, queue: usize) -> Self {
+        Self::with_options(limits, queue, server::Options::default()).await
+    }
+
+    pub(crate) async fn with_options(
+        limits: AcceptLimits,
+        queue: usize,
+        options: server::Options,
+    ) -> Self {
         let clock = Arc::new(|| {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             now.map_or(0, |now| now.as_millis() as u64)
@@ -69,12 +77,16 @@ impl World {
         let disk = SimDisk::new(DiskOptions::default());
         let log = SimulatedLog::open(&disk, SimulatedOptions::default()).expect("an empty log");
         let mut engine = Engine::open(log, Options::default()).expect("an empty state");
-        let extra = vec![cluster::Name::new("gpu_slots").expect("a name")];
+        let mut extra = vec![cluster::Name::new("gpu_slots").expect("a name")];
+        if options.max_vms_per_node > 0 {
+            extra.push(cluster::Name::new(server::VM_SLOTS).expect("a name"));
+        }
         let dimensions = cluster::Dimensions::with_extra(extra).expect("one extra dimension");
         let declare = engine::Call::internal(Request::DeclareDimensions(dimensions));
         engine.propose(&declare, clock()).expect("declared");
         engine.commit().expect("committed");
         let (service, _) = Service::start(engine, queue, clock).expect("a thread");
+        let service = service.with(options);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
@@ -88,6 +100,16 @@ impl World {
 
     pub(crate) fn service(&self) -> &Service {
         &self.service
+    }
+
+    /// The same service as others than this machine would see it.
+    pub(crate) fn seen_from_elsewhere(&self) -> axum::Router {
+        server::router(self.service.clone().with_ai_routes(false))
+    }
+
+    /// Takes in what a node reports, as the inventory's routes do.
+    pub(crate) fn observe(&self, node: &wire::novacron::NodeResourceInfo) {
+        self.service.observe(node);
     }
 
     pub(crate) async fn stop(self) -> Ended {
