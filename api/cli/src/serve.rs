@@ -8,7 +8,7 @@ pub(crate) use settings::{Settings, schema};
 use anyhow::Context;
 use cluster::{Dimensions, Name};
 use engine::{Call, Clock, Engine, Options, Refusal, Request};
-use server::{AcceptLimits, App, Service, check_listen, router};
+use server::{AcceptLimits, App, PolicyDirectory, Service, Watching, check_listen, router};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::pin::pin;
@@ -92,7 +92,7 @@ async fn serve(settings: settings::Complete) -> anyhow::Result<ExitCode> {
     let serving = tokio::spawn(server::serve(listener, app.clone(), limits, stopped));
     let demo = settings.demo;
     let starting = tokio::task::spawn_blocking(move || start(&settings));
-    let (service, writer) = tokio::select! {
+    let (service, writer, watching) = tokio::select! {
         started = starting => started??,
         // Nothing has been promised yet, and the log survives being dropped at any moment.
         () = &mut told => std::process::exit(0),
@@ -110,6 +110,8 @@ async fn serve(settings: settings::Complete) -> anyhow::Result<ExitCode> {
     if ended.cut_off > 0 {
         tracing::warn!(connections = ended.cut_off, "cut off at the end of the grace period");
     }
+    // Files that change from now on are for the next start; it waits for what it has begun.
+    tokio::task::spawn_blocking(move || drop(watching)).await?;
     service.writer().stop();
     drop(service);
     let engine = tokio::task::spawn_blocking(move || writer.join()).await?;
@@ -126,9 +128,9 @@ async fn serve(settings: settings::Complete) -> anyhow::Result<ExitCode> {
     }
 }
 
-type Started = (Service, JoinHandle<Engine<EmbeddedLog>>);
+type Started = (Service, JoinHandle<Engine<EmbeddedLog>>, Option<Watching>);
 
-/// Recovers the state and starts the writer on it.
+/// Recovers the state, starts the writer on it, and brings in what it is told to begin with.
 fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
     let started = Instant::now();
     let engine = open(settings)?;
@@ -152,7 +154,13 @@ fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
     if settings.demo {
         demo::load(service.writer())?;
     }
-    Ok((service, writer))
+    let watching = settings.policies.as_ref().map(|path| {
+        let (path, keep_removed) = (path.clone(), settings.policies_keep_removed);
+        let directory = PolicyDirectory { path, keep_removed };
+        let shown = directory.path.display().to_string();
+        directory.watch(&service).with_context(|| format!("cannot read policies in {shown}"))
+    });
+    Ok((service, writer, watching.transpose()?))
 }
 
 /// Done when a signal asks the service to stop.

@@ -6,6 +6,7 @@ use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::policy_files::PolicyFiles;
 use crate::options::Options;
 use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
@@ -34,6 +35,7 @@ pub struct Service {
     pub(crate) ai_routes_open: bool,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
+    policy_files: PolicyFiles,
 }
 
 /// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
@@ -96,6 +98,7 @@ impl Service {
             ai_routes_open: true,
             dimensions,
             clock,
+            policy_files: PolicyFiles::default(),
         };
         Ok((service, thread))
     }
@@ -118,6 +121,11 @@ impl Service {
 
     pub fn writer(&self) -> &Writer {
         &self.writer
+    }
+
+    /// What became of the files in the directory of policies, if one is read.
+    pub fn policy_files(&self) -> &PolicyFiles {
+        &self.policy_files
     }
 
     pub(crate) fn dimensions(&self) -> Arc<Dimensions> {

@@ -46,6 +46,12 @@ pub(crate) struct Settings {
     /// Connections that may be open at a time [default: 2048]
     #[arg(long, env = "NOVAPLACE_CONNECTIONS", value_name = "CONNECTIONS")]
     connections: Option<usize>,
+    /// A directory of policy files that are in force, and stay so while they change
+    #[arg(long, env = "NOVAPLACE_POLICIES", value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Leave a policy in force when its file is removed from the directory
+    #[arg(long, env = "NOVAPLACE_POLICIES_KEEP_REMOVED")]
+    policies_keep_removed: bool,
     /// Answer and compare, but place nothing: see GET /v1/advice
     #[arg(long, env = "NOVAPLACE_ADVISE")]
     advise: bool,
@@ -87,6 +93,8 @@ pub(crate) struct Complete {
     pub(crate) retain: u64,
     pub(crate) queue: usize,
     pub(crate) connections: usize,
+    pub(crate) policies: Option<PathBuf>,
+    pub(crate) policies_keep_removed: bool,
     pub(crate) advise: bool,
     pub(crate) novacron_hold_ttl_ms: u64,
     pub(crate) novacron_max_vms_per_node: u32,
@@ -122,6 +130,8 @@ impl Settings {
             retain: self.retain.or(file.retain).unwrap_or(1_000_000),
             queue: self.queue.or(file.queue).unwrap_or(4_096).max(1),
             connections: self.connections.or(file.connections).unwrap_or(2_048).max(1),
+            policies: self.policies.or(file.policies),
+            policies_keep_removed: self.policies_keep_removed || file.policies_keep_removed,
             advise: self.advise || file.advise,
             novacron_hold_ttl_ms: self
                 .novacron_hold_ttl_ms
@@ -178,6 +188,19 @@ mod tests {
     }
 
     #[test]
+    fn the_directory_of_policies_can_be_named_by_flag_or_file() {
+        let file = || -> Settings {
+            toml::from_str("policies = \"a\"\npolicies_keep_removed = true").expect("valid")
+        };
+        let complete = Settings::default().over(file());
+        assert_eq!(complete.policies, Some("a".into()));
+        assert!(complete.policies_keep_removed);
+        let flags = Settings { policies: Some("b".into()), ..Settings::default() };
+        assert_eq!(flags.over(file()).policies, Some("b".into()));
+        assert_eq!(Settings::default().over(Settings::default()).policies, None);
+    }
+
+    #[test]
     fn an_unknown_key_in_the_file_is_named() {
         let error = toml::from_str::<Settings>("que = 7").expect_err("misspelt");
         assert!(error.to_string().contains("que"), "{error}");
@@ -189,7 +212,9 @@ mod tests {
         let listed = schema["settings"].as_array().expect("a list");
         let key = |setting: &Value| setting["file_key"].as_str().map(str::to_owned);
         let keys: Vec<String> = listed.iter().filter_map(key).collect();
-        for name in ["listen", "data_dir", "dimensions", "snapshot_every", "log_level", "advise"] {
+        for name in
+            ["listen", "data_dir", "dimensions", "snapshot_every", "policies", "log_level", "advise"]
+        {
             assert!(keys.iter().any(|key| key == name), "{name} in {keys:?}");
         }
         assert!(listed.iter().all(|setting| setting["help"].is_string()));

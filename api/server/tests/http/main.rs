@@ -12,4 +12,5 @@ mod novacron_nodes;
 mod novacron_orchestration;
 mod novacron_schedule;
 mod patience;
+mod reload;
 mod world;

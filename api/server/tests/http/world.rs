@@ -98,6 +98,10 @@ impl World {
         Self { address, app, stop, serving, service }
     }
 
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
     /// The same service as others than this machine would see it.
     pub(crate) fn seen_from_elsewhere(&self) -> axum::Router {
         server::router(self.service.clone().with_ai_routes(false))
@@ -146,21 +150,11 @@ impl World {
 
     /// Sends bytes as they are and reads until the other side closes.
     pub(crate) async fn raw(&self, bytes: &[u8]) -> Answer {
-        let mut stream = self.connect().await;
-        stream.write_all(bytes).await.expect("sent");
-        let mut answer = Vec::new();
-        // A reset after the answer is as good as a close.
-        let _ = stream.read_to_end(&mut answer).await;
-        Answer::parse(&answer)
+        exchange(self.address, bytes).await
     }
 
     pub(crate) async fn ask(&self, line: &str, headers: &[&str], body: &str) -> Answer {
-        let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
-        for header in headers {
-            head.push_str(&format!("{header}\r\n"));
-        }
-        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-        self.raw(format!("{head}{body}").as_bytes()).await
+        self.raw(&request(line, headers, body)).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -181,4 +175,28 @@ impl World {
         let answer = self.send("POST /v1/hosts", &body).await;
         assert_eq!(answer.status, 201, "{answer:?}");
     }
+}
+
+/// Posts a JSON body on a connection of its own.
+pub(crate) async fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
+    let line = format!("POST {path}");
+    exchange(address, &request(&line, &["Content-Type: application/json"], body)).await
+}
+
+fn request(line: &str, headers: &[&str], body: &str) -> Vec<u8> {
+    let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+    for header in headers {
+        head.push_str(&format!("{header}\r\n"));
+    }
+    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    format!("{head}{body}").into_bytes()
+}
+
+async fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(address).await.expect("accepted");
+    stream.write_all(bytes).await.expect("sent");
+    let mut answer = Vec::new();
+    // A reset after the answer is as good as a close.
+    let _ = stream.read_to_end(&mut answer).await;
+    Answer::parse(&answer)
 }
