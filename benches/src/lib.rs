@@ -6,5 +6,7 @@
 pub mod http;
 pub mod machine;
 pub mod no_log;
+pub mod policy;
 pub mod recovery;
 pub mod scale;
+pub mod upstream_policy;

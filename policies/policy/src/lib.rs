@@ -33,6 +33,7 @@ pub use active::{
     RuleIx,
 };
 pub use code::Steps;
+pub use conflicts::{Conflict, ConflictKind, MAX_CONFLICTS};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use document::{
     Action, ActionKind, Document, LogLevel, MAX_ACTIONS, MAX_ALLOWED_VALUES, MAX_EXPRESSION_NODES,
