@@ -5,6 +5,7 @@ use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::policy_files::PolicyFiles;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
     Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
@@ -25,6 +26,7 @@ pub struct Service {
     pub(crate) metrics: Arc<Metrics>,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
+    policy_files: PolicyFiles,
 }
 
 /// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
@@ -74,11 +76,18 @@ impl Service {
         });
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
         let clock = ClockHandle(clock);
-        Ok((Self { writer, durable, events, metrics, dimensions, clock }, thread))
+        let policy_files = PolicyFiles::default();
+        let service = Self { writer, durable, events, metrics, dimensions, clock, policy_files };
+        Ok((service, thread))
     }
 
     pub fn writer(&self) -> &Writer {
         &self.writer
+    }
+
+    /// What became of the files in the directory of policies, if one is read.
+    pub fn policy_files(&self) -> &PolicyFiles {
+        &self.policy_files
     }
 
     pub(crate) fn dimensions(&self) -> Arc<Dimensions> {
