@@ -21,6 +21,7 @@ mod gate;
 mod listen;
 mod metrics;
 mod opening;
+mod policies;
 mod policy_files;
 mod routes;
 mod service;

@@ -5,10 +5,12 @@ use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::policies::Policies;
 use crate::policy_files::PolicyFiles;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
-    Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
+    Call, Caller, Clock, Core, Engine, History, IdempotencyKey, Refusal, Reply, Request, State,
+    Writer,
 };
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -27,6 +29,8 @@ pub struct Service {
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
     policy_files: PolicyFiles,
+    /// What policies are tried on and asked with, beside placing.
+    pub(crate) policies: Arc<Policies>,
 }
 
 /// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
@@ -77,7 +81,9 @@ impl Service {
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
         let clock = ClockHandle(clock);
         let policy_files = PolicyFiles::default();
-        let service = Self { writer, durable, events, metrics, dimensions, clock, policy_files };
+        let policies = Arc::default();
+        let service =
+            Self { writer, durable, events, metrics, dimensions, clock, policy_files, policies };
         Ok((service, thread))
     }
 
@@ -92,6 +98,11 @@ impl Service {
 
     pub(crate) fn dimensions(&self) -> Arc<Dimensions> {
         Arc::clone(&self.dimensions)
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.clock.0)()
     }
 
     pub(crate) fn durable(&self) -> watch::Receiver<Revision> {
@@ -145,9 +156,26 @@ impl Service {
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<T, Failure> {
+        self.look(|core| read(core.state())).await
+    }
+
+    /// The same with the policies in force.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Core) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.beside(|writer| Ok(writer.look(|core| (look(core), core.state().revision())))).await
+    }
+
+    /// Works something out from what it reads of the state, on a thread where it keeps nobody
+    /// waiting. `work` says at which revision it read; what came of it is returned when that is
+    /// durable.
+    pub(crate) async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Writer) -> Result<(T, Revision), Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
         let writer = self.writer.clone();
-        let look = move || Ok(writer.read(|state| (read(state), state.revision())));
-        let (seen, revision) = aside(look).await?;
+        let (seen, revision) = aside(move || work(&writer)).await?;
         let mut durable = self.durable.clone();
         match durable.wait_for(|durable| *durable >= revision).await {
             Ok(_) => Ok(seen),

@@ -5,13 +5,28 @@
 //! then needs no lock to be evaluated. It serves any set of policies, in force or not.
 
 use crate::state::{Health, HostEntry, State};
-use cluster::{Amounts, Dim, Foreign, Generation, HostState, Index, Name, Revision};
+use cluster::{
+    Amounts, Column, Dim, Dimensions, Foreign, Generation, HostIx, HostState, Name, Revision,
+};
 use policy::vocabulary::{HostField, HostView};
 use policy::{ActiveSet, Table, Value};
 use std::sync::Arc;
 
 /// Rows per word of a set.
 const LANES: usize = 64;
+
+/// The hosts of a state. Taking them copies pointers, so that the state is not held up.
+#[derive(Clone, Debug)]
+pub struct HostRows {
+    revision: Revision,
+    rows: Column<HostIx, Option<Arc<HostEntry>>>,
+}
+
+impl State {
+    pub fn host_rows(&self) -> HostRows {
+        HostRows { revision: self.revision, rows: self.hosts.rows().clone() }
+    }
+}
 
 /// Attributes of the hosts for one set of policies.
 #[derive(Debug)]
@@ -65,9 +80,9 @@ impl Row {
 }
 
 impl Fleet {
-    /// An empty fleet, until it follows a state.
-    pub fn new(set: Arc<ActiveSet>, state: &State) -> Self {
-        let resolve = |path| HostField::resolve(path, state.dimensions());
+    /// An empty fleet, until it follows the hosts of a state.
+    pub fn new(set: Arc<ActiveSet>, dimensions: &Dimensions) -> Self {
+        let resolve = |path| HostField::resolve(path, dimensions);
         let fields: Vec<HostField> = set.host_paths().iter().map(resolve).collect();
         let table = Table::new(0, fields.len());
         Self { set, fields, table, rows: Vec::new(), open: Vec::new(), followed: None }
@@ -96,21 +111,25 @@ impl Fleet {
     }
 
     /// Brings the columns up to date. Costs a look at every host, and a write where one differs.
-    pub fn follow(&mut self, state: &State) {
-        if self.followed == Some(state.revision()) {
+    pub fn follow(&mut self, hosts: &HostRows) {
+        if self.followed == Some(hosts.revision) {
             return;
         }
-        self.followed = Some(state.revision());
-        let rows = state.hosts().last().map_or(0, |(ix, _)| ix.row().saturating_add(1));
+        self.followed = Some(hosts.revision);
+        let rows = hosts.rows.len();
         self.table.resize(rows);
         self.rows.resize_with(rows, || None);
         self.open.clear();
         self.open.resize(rows.div_ceil(LANES), 0);
-        let mut next = 0;
-        for (ix, entry) in state.hosts() {
-            self.rows.iter_mut().take(ix.row()).skip(next).for_each(|vacant| *vacant = None);
-            next = ix.row().saturating_add(1);
-            self.put(ix.row(), entry);
+        for (row, entry) in hosts.rows.as_slice().iter().enumerate() {
+            match entry {
+                Some(entry) => self.put(row, entry),
+                None => {
+                    if let Some(vacant) = self.rows.get_mut(row) {
+                        *vacant = None;
+                    }
+                }
+            }
         }
     }
 
@@ -128,7 +147,7 @@ impl Fleet {
         }
         for (column, field) in self.fields.iter().enumerate() {
             if !same_host || field.follows_load() {
-                self.table.set(row, column, value(field, entry));
+                self.table.set(row, column, host_attribute(field, entry));
             }
         }
         if let Some(known) = self.rows.get_mut(row) {
@@ -138,7 +157,7 @@ impl Fleet {
 }
 
 /// What a host's attribute is now.
-pub(crate) fn value(field: &HostField, entry: &HostEntry) -> Value {
+pub fn host_attribute(field: &HostField, entry: &HostEntry) -> Value {
     let foreign = entry.foreign();
     let used = |dim: Dim| entry.allocated.get(dim).saturating_add(foreign.used.get(dim));
     let vm_count = (entry.vms.len() as u64).saturating_add(foreign.vms.into());

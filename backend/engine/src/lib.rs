@@ -52,7 +52,7 @@ pub use command::{Adoption, Command, Entry, Hold, Placing, Resizing};
 pub use drift::{Drift, Observed, drift};
 pub use effects::{Change, Changes};
 pub use engine::{Committed, Engine, Options};
-pub use fleet::Fleet;
+pub use fleet::{Fleet, HostRows, host_attribute};
 pub use frozen::Frozen;
 pub use health::Monitor;
 pub use history::{History, Replay};

@@ -4,7 +4,7 @@
 //! placed again: which rules remove how many hosts, whom they leave without a host, and which
 //! rules have no value. Nothing is changed and nothing is decided by it.
 
-use crate::fleet::{self, Fleet};
+use crate::fleet::{Fleet, host_attribute};
 use crate::state::State;
 use cluster::{Amounts, HostIx, Index, Name, Vm, VmKey};
 use policy::vocabulary::{HostField, VmField};
@@ -83,7 +83,7 @@ impl Sample {
         let ask = |vm: &Vm, host: Option<HostIx>| {
             let entry = host.and_then(|host| state.host(host));
             let source =
-                |field: &HostField| entry.map_or(Value::Null, |entry| fleet::value(field, entry));
+                |field: &HostField| entry.map_or(Value::Null, |entry| host_attribute(field, entry));
             Asked {
                 key: vm.key.clone(),
                 host,

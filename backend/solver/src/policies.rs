@@ -38,6 +38,8 @@ pub(crate) struct Policies {
     verdicts: Verdicts,
     /// Whether the verdicts are about the VM at hand.
     judged: bool,
+    /// How often a rule had no value on a host.
+    errors: u64,
 }
 
 impl Policies {
@@ -54,8 +56,8 @@ impl Policies {
         self.judged = false;
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.set.is_empty()
+    pub(crate) fn errors(&self) -> u64 {
+        self.errors
     }
 
     pub(crate) fn put_host(&mut self, ix: HostIx, host: &Host) {
@@ -113,6 +115,7 @@ impl Policies {
             return (left.subtract_all(), RulesThatRemoved::new());
         }
         self.judged = true;
+        self.errors = self.errors.saturating_add(self.verdicts.total_errors());
         let mut by_rule = RulesThatRemoved::new();
         let mut removed = 0;
         for word in left.scope() {
