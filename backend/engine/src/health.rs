@@ -56,7 +56,7 @@ impl Monitor {
         let mut verdicts = Vec::new();
         let first = self.next_row;
         let last = first.saturating_add(rows);
-        self.next_row = if last < state.host_rows() { last } else { 0 };
+        self.next_row = if last < state.row_count() { last } else { 0 };
         for (ix, entry) in state.hosts_between(first, last) {
             let deadline_ms = entry.host.heartbeat_deadline_ms;
             if deadline_ms == 0 {

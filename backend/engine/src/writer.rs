@@ -174,6 +174,11 @@ impl Writer {
         read(self.core.read().state())
     }
 
+    /// Reads the state together with the policies in force, under the same terms.
+    pub fn look<T>(&self, look: impl FnOnce(&Core) -> T) -> T {
+        look(&self.core.read())
+    }
+
     /// Notes a host's heartbeat. `false`: no such host. Nothing is logged unless its health turns.
     pub fn heartbeat(&self, host: &Name) -> bool {
         let now_ms = (self.clock)();
