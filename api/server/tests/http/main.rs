@@ -6,4 +6,6 @@ mod documentation;
 mod journey;
 mod metrics;
 mod patience;
+mod policies;
+mod policies_novacron;
 mod world;

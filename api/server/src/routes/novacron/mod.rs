@@ -3,6 +3,10 @@
 //! Translates between NovaCron's words and the engine's, which are `wire::novacron`'s. Failures
 //! are the same as on `/v1`; the envelope writes those of these paths in NovaCron's form.
 
+mod policies;
+mod policy_questions;
+mod simulations;
+
 use crate::failure::Failure;
 use crate::service::Service;
 use std::collections::BTreeMap;
@@ -13,6 +17,9 @@ use wire::Fault;
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
+        .merge(policies::routes())
+        .merge(policy_questions::routes())
+        .merge(simulations::routes())
 }
 
 /// Where NovaCron's routes begin.
