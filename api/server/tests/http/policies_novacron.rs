@@ -96,7 +96,7 @@ async fn a_policy_may_come_as_an_object_with_the_names_of_go_fields() {
     let policy = made.json();
     assert_eq!(policy["rules"][0]["when"], "candidateNode.available_cpu < param.limit");
     assert_eq!(policy["rules"][0]["weight"], 1, "0 is what a Go client sends for nothing");
-    assert_eq!(policy["target_selector"], "vm.labels[\"tier\"] == \"web\"");
+    assert_eq!(policy["target_selector"], "vm.labels.tier == \"web\"");
     assert_eq!(policy["metadata"], json!({"n": "3", "owner": "x"}));
     assert_eq!(policy["parameters"]["limit"]["min_value"], 1.0);
     // What is shown can be sent back, in the other spelling, and is the same.
