@@ -15,8 +15,10 @@ type Policy struct {
 	// Type is placement, migration, resource_allocation, maintenance or composite.
 	Type    string `json:"type"`
 	Version string `json:"version"`
-	// Status is draft, active, disabled or deprecated.
+	// Status is draft, active or disabled.
 	Status string `json:"status"`
+	// Priority is 0 unless the policy is active.
+	Priority int `json:"priority"`
 	// DSL is the document's text.
 	DSL        string                     `json:"dsl,omitempty"`
 	Rules      []PolicyRule               `json:"rules"`
@@ -94,18 +96,36 @@ type EvaluationRequest struct {
 	SourceNode any `json:"source_node,omitempty"`
 	// CandidateNodes, each an object with an id; without any, the synced inventory.
 	CandidateNodes []any `json:"candidate_nodes,omitempty"`
-	// Limit is how many nodes to answer at most, best first; zero is all.
+	// Limit is how many nodes to answer at most, best first; zero is all that were sent, or the best
+	// hundred of the inventory.
 	Limit int `json:"limit,omitempty"`
 }
 
 // Evaluation is the nodes that are left, best first, and those that are not.
 type Evaluation struct {
-	Nodes    []EvaluatedNode `json:"nodes"`
-	Filtered []FilteredNode  `json:"filtered"`
+	Nodes []EvaluatedNode `json:"nodes"`
+	// FeasibleCount is how many nodes are left, answered or not.
+	FeasibleCount int `json:"feasible_count"`
+	FilteredCount int `json:"filtered_count"`
+	// Filtered is all removed nodes that were sent, or the first hundred of the inventory.
+	Filtered []FilteredNode `json:"filtered"`
+	// Errors are rules that did not fire on some nodes, because a part of them has no value there.
+	Errors []RuleErrors `json:"errors"`
+	// PolicyRevision counts the changes of policies and weights.
+	PolicyRevision uint64 `json:"policy_revision"`
+}
+
+// RuleErrors is on how many nodes a rule, or without one the policy's target, had no value.
+type RuleErrors struct {
+	PolicyID string `json:"policy_id"`
+	RuleID   string `json:"rule_id"`
+	Nodes    int    `json:"nodes"`
 }
 
 // EvaluatedNode is a node that passed.
 type EvaluatedNode struct {
+	NodeID string `json:"node_id"`
+	// Node is the node as it was sent; nil for nodes of the inventory.
 	Node            map[string]any     `json:"node"`
 	Score           float64            `json:"score"`
 	ScoreComponents map[string]float64 `json:"score_components"`
@@ -259,9 +279,23 @@ func (c *Client) PolicyAudit(ctx context.Context, id string) ([]PolicyAuditEntry
 	return listOf[PolicyAuditEntry](ctx, c, read(policyPath(id, "/audit")))
 }
 
-// PolicyConflicts lists rules that cannot both be meant, each as the service describes it.
-func (c *Client) PolicyConflicts(ctx context.Context) ([]map[string]any, error) {
-	return listOf[map[string]any](ctx, c, read(policiesPath+"/conflicts"))
+// PolicyConflict is rules that work against each other.
+type PolicyConflict struct {
+	// Kind is removes_every_host, opposite_scores, duplicate_rule or priority_tie.
+	Kind string `json:"kind"`
+	// Certain is false where it depends on the VM whether the rules meet.
+	Certain  bool     `json:"certain"`
+	Policies []string `json:"policies"`
+	Rules    []struct {
+		Policy string `json:"policy"`
+		Rule   string `json:"rule"`
+	} `json:"rules"`
+	Message string `json:"message"`
+}
+
+// PolicyConflicts lists rules of active policies that cannot both be meant.
+func (c *Client) PolicyConflicts(ctx context.Context) ([]PolicyConflict, error) {
+	return listOf[PolicyConflict](ctx, c, read(policiesPath+"/conflicts"))
 }
 
 const policiesPath = "/scheduler/policies"

@@ -74,18 +74,18 @@ func TestEveryCallGoesWhereTheContractSays(t *testing.T) {
 		},
 		{
 			name: "evaluate over the inventory", line: "POST /scheduler/policies/evaluate/placement", sent: `{"vm":{"id":"v"},"limit":3}`,
-			answer: `{"nodes":[{"node":{"id":"n"},"score":12.5,"score_components":{"cpu":12.5}}],"filtered":[{"node_id":"m","policy_id":"p","rule_id":"r","reason":"x"}]}`,
+			answer: `{"nodes":[{"node_id":"n","score":12.5,"score_components":{"cpu":12.5}}],"feasible_count":9,"filtered_count":1,"filtered":[{"node_id":"m","policy_id":"p","rule_id":"r","reason":"x"}],"errors":[{"policy_id":"p","nodes":2}],"policy_revision":7}`,
 			call: func(c *Client) (string, error) {
 				return show(c.EvaluatePlacement(ctx, EvaluationRequest{VM: vm, Limit: 3}))
 			},
-			want: "&{Nodes:[{Node:map[id:n] Score:12.5 ScoreComponents:map[cpu:12.5]}] Filtered:[{NodeID:m PolicyID:p RuleID:r Reason:x}]}",
+			want: "&{Nodes:[{NodeID:n Node:map[] Score:12.5 ScoreComponents:map[cpu:12.5]}] FeasibleCount:9 FilteredCount:1 Filtered:[{NodeID:m PolicyID:p RuleID:r Reason:x}] Errors:[{PolicyID:p RuleID: Nodes:2}] PolicyRevision:7}",
 		},
 		{
 			name: "evaluate a migration", line: "POST /scheduler/policies/evaluate/migration",
 			sent: `{"vm":{"id":"v"},"source_node":{"id":"s"},"candidate_nodes":[{"id":"n"}]}`, answer: `{"nodes":[]}`,
 			call: func(c *Client) (string, error) {
 				return show(c.EvaluateMigration(ctx, EvaluationRequest{VM: vm, SourceNode: map[string]any{"id": "s"}, CandidateNodes: one}))
-			}, want: "&{Nodes:[] Filtered:[]}",
+			}, want: "&{Nodes:[] FeasibleCount:0 FilteredCount:0 Filtered:[] Errors:[] PolicyRevision:0}",
 		},
 		{
 			name: "filter", line: "POST /scheduler/policies/p/filter", sent: `{"workload":{"id":"v"},"nodes":[{"id":"n"}]}`,
@@ -126,8 +126,8 @@ func TestEveryCallGoesWhereTheContractSays(t *testing.T) {
 			}, want: "op activate",
 		},
 		{
-			name: "conflicts", line: "GET /scheduler/policies/conflicts", answer: `[{"a":"p","b":"q"}]`,
-			call: func(c *Client) (string, error) { return show(c.PolicyConflicts(ctx)) }, want: "[map[a:p b:q]]",
+			name: "conflicts", line: "GET /scheduler/policies/conflicts", answer: `[{"kind":"priority_tie","certain":true,"policies":["p","q"],"rules":[{"policy":"p","rule":"r"}],"message":"m"}]`,
+			call: func(c *Client) (string, error) { return show(c.PolicyConflicts(ctx)) }, want: "[{Kind:priority_tie Certain:true Policies:[p q] Rules:[{Policy:p Rule:r}] Message:m}]",
 		},
 		{
 			name: "simulate", line: "POST /scheduler/simulations", sent: `{"name":"s","vms":[],"nodes":[{"id":"n"}],"policy_ids":["p"]}`,

@@ -19,13 +19,16 @@ type SimulationRequest struct {
 
 // Simulation is the outcome, and is kept by the service to be compared.
 type Simulation struct {
-	ID          string            `json:"id"`
-	Name        string            `json:"name"`
-	Description string            `json:"description"`
-	Timestamp   time.Time         `json:"timestamp"`
-	PolicyIDs   []string          `json:"policy_ids"`
-	Results     []SimulatedVM     `json:"results"`
-	Summary     SimulationSummary `json:"summary"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Timestamp   time.Time `json:"timestamp"`
+	PolicyIDs   []string  `json:"policy_ids"`
+	// Results is empty in lists.
+	Results []SimulatedVM     `json:"results"`
+	Summary SimulationSummary `json:"summary"`
+	// UnknownAttributes are read by the policies, and the service has no place for them.
+	UnknownAttributes []string `json:"unknown_attributes"`
 }
 
 // SimulatedVM is where one VM would go.
@@ -35,6 +38,8 @@ type SimulatedVM struct {
 	Filtered     bool    `json:"filtered"`
 	FilterReason string  `json:"filter_reason"`
 	Score        float64 `json:"score"`
+	// PolicyResults is the points of each policy.
+	PolicyResults map[string]float64 `json:"policy_results"`
 }
 
 // SimulationSummary counts.
@@ -45,6 +50,15 @@ type SimulationSummary struct {
 	FailedPlacements    int     `json:"failed_placements"`
 	PlacementPercentage float64 `json:"placement_percentage"`
 	AverageScore        float64 `json:"average_score"`
+	// NodeUtilization is by node; left out of lists.
+	NodeUtilization map[string]NodeUtilization `json:"node_utilization"`
+}
+
+// NodeUtilization is how full a node ends up, in percent.
+type NodeUtilization struct {
+	VMCount           int     `json:"vm_count"`
+	CPUUtilization    float64 `json:"cpu_utilization"`
+	MemoryUtilization float64 `json:"memory_utilization"`
 }
 
 // Simulate runs a simulation. It changes no node and no VM.

@@ -38,6 +38,8 @@ pub(crate) struct Tried {
     /// The policies and weights that it was tried on.
     pub(crate) policy_revision: u64,
     pub(crate) is_new: bool,
+    /// Whether there was a policy of this id before.
+    pub(crate) existed: bool,
     pub(crate) conflicts: Vec<Conflict>,
     pub(crate) trial: Trial,
     /// The policy as it would be; `None` once it is removed.
@@ -96,6 +98,7 @@ async fn send(
     let tried = Tried {
         policy_revision: policy.revision,
         is_new: false,
+        existed: true,
         conflicts: Vec::new(),
         trial: Trial::default(),
         after: None,
@@ -118,6 +121,7 @@ fn look_ahead_now(writer: &Writer, edit: &Edit) -> Result<(Tried, Revision), Fai
     let (mut library, policy_revision, time_ms) =
         writer.read(|state| (state.library().clone(), state.policy().revision, state.time_ms()));
     let checked = library.check(edit).map_err(|error| refused(&error))?;
+    let existed = library.get(&edit.policy).is_some();
     library.apply(edit, time_ms);
     let (trial, revision) = try_out(writer, Arc::new(checked.active))?;
     let installs = !matches!(edit.change, EditKind::Deactivate | EditKind::Remove);
@@ -140,7 +144,8 @@ fn look_ahead_now(writer: &Writer, edit: &Edit) -> Result<(Tried, Revision), Fai
     }
     let (trial, conflicts) = trial;
     let after = library.get(&edit.policy).cloned();
-    Ok((Tried { policy_revision, is_new: checked.is_new, conflicts, trial, after }, revision))
+    let is_new = checked.is_new;
+    Ok((Tried { policy_revision, is_new, existed, conflicts, trial, after }, revision))
 }
 
 fn brings_text(change: &EditKind) -> bool {
@@ -172,7 +177,8 @@ async fn as_it_is(service: &Service, edit: &Edit) -> Result<Tried, Failure> {
             (Arc::clone(core.policies()), core.state().policy().revision, after)
         });
         let ((trial, conflicts), revision) = try_out(writer, set)?;
-        Ok((Tried { policy_revision, is_new: false, conflicts, trial, after }, revision))
+        let (is_new, existed) = (false, true);
+        Ok((Tried { policy_revision, is_new, existed, conflicts, trial, after }, revision))
     });
     tried.await
 }

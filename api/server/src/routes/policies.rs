@@ -167,8 +167,7 @@ async fn put(
     let change = EditKind::Put { text: text.into(), syntax, activation };
     let edit = Edit { policy: id.into(), change, user: ask.actor.to_string(), description };
     let done = install(&service, &ask, edit).await?;
-    let first = done.tried.after.as_ref().is_some_and(|after| after.versions.len() == 1);
-    let created = first && done.tried.is_new && !ask.dry_run;
+    let created = !done.tried.existed && !ask.dry_run;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     told(&service, done, status)
 }
@@ -332,7 +331,7 @@ async fn validate(
 }
 
 /// What is to be said of a text. As it is active, or as the request says, or by its defaults.
-pub(super) async fn validated(
+pub(in crate::routes) async fn validated(
     service: &Service,
     asked: PolicyRequest,
 ) -> Result<PolicyValidation, Failure> {

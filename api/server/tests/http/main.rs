@@ -12,5 +12,7 @@ mod novacron_nodes;
 mod novacron_orchestration;
 mod novacron_schedule;
 mod patience;
+mod policies;
+mod policies_novacron;
 mod reload;
 mod world;

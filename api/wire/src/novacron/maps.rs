@@ -26,7 +26,22 @@ impl Json {
     /// Keys with dots may be written as one key or as maps within maps.
     pub fn attribute(&self, path: &Path) -> Value {
         let keys: Vec<&str> = path.keys.iter().map(|key| key.as_str()).collect();
-        self.find(&keys).map_or(Value::Null, Json::to_value)
+        let found = self.find(&keys).or_else(|| {
+            let parts: Vec<&str> = keys.iter().flat_map(|key| key.split('.')).collect();
+            (parts.len() > 1).then(|| self.find_parts(&parts)).flatten()
+        });
+        found.map_or(Value::Null, Json::to_value)
+    }
+
+    /// Follows the parts of a path, as many of them at once as there is a key for.
+    fn find_parts(&self, parts: &[&str]) -> Option<&Json> {
+        if parts.is_empty() {
+            return Some(self);
+        }
+        (1..=parts.len()).rev().find_map(|taken| {
+            let (key, rest) = parts.split_at_checked(taken)?;
+            self.get(&key.join("."))?.find_parts(rest)
+        })
     }
 
     fn find(&self, keys: &[&str]) -> Option<&Json> {
@@ -35,11 +50,7 @@ impl Json {
             ["id"] => return self.get("id").or_else(|| self.get("node_id")),
             [first, rest @ ..] => (first, rest),
         };
-        match self.get(first).and_then(|inner| inner.find(rest)) {
-            Some(found) => Some(found),
-            None if rest.is_empty() => None,
-            None => self.get(&keys.join(".")),
-        }
+        self.get(first)?.find(rest)
     }
 
     /// The id of a node or VM; empty where there is none.
@@ -286,4 +297,55 @@ pub fn vm_of_map(path: &str, map: &Json, dimensions: &Dimensions) -> Result<Vm, 
         Some(_) => PriorityClass::Scavenger,
     };
     Ok(vm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::{ExprKind, parse_expression};
+
+    fn attribute(map: &Json, path: &str) -> Value {
+        let expr = parse_expression(path).expect("a path");
+        let ExprKind::Attribute(path) = &expr.kind else { panic!("{path} is no path") };
+        map.attribute(path)
+    }
+
+    #[test]
+    fn dotted_keys_are_found_however_the_maps_are_nested() {
+        let leaf = || Json::Integer(7);
+        let one = Json::object([("metrics", Json::object([("cpu.used", leaf())]))]);
+        let inner = Json::object([("used", leaf())]);
+        let two = Json::object([("metrics", Json::object([("cpu", inner)]))]);
+        let flat = Json::object([("metrics.cpu.used", leaf())]);
+        for map in [one, two, flat] {
+            for path in ["node.metrics[\"cpu.used\"]", "node.metrics.cpu.used"] {
+                assert_eq!(attribute(&map, path), Value::Number(7.0), "{path} of {map:?}");
+            }
+            assert_eq!(attribute(&map, "node.metrics.cpu"), Value::Null);
+            assert_eq!(attribute(&map, "node.metrics.cpu.used.more"), Value::Null);
+        }
+    }
+
+    #[test]
+    fn amounts_are_found_under_each_of_their_names() {
+        let dimensions = map_dimensions();
+        let number = |it: f64| Json::Float(it);
+        for (cores, memory) in [
+            (("total_cpu_cores", 4.0), ("total_memory_gb", 2.0)),
+            (("cpu", 4.0), ("memory", 2048.0)),
+            (("available_cpu", 4.0), ("available_memory", 2048.0)),
+        ] {
+            let map = Json::object([
+                ("node_id", Json::from("n")),
+                (cores.0, number(cores.1)),
+                (memory.0, number(memory.1)),
+            ]);
+            let host = host_of_map("nodes[0]", &map, &dimensions).expect("a host");
+            assert_eq!(host.capacity, Amounts::cpu_memory(4000, 2048), "{map:?}");
+            assert!(host.foreign.used.is_zero());
+        }
+        let map = Json::object([("id", Json::from("n")), ("cpu", number(-1.0))]);
+        let wrong = host_of_map("nodes[3]", &map, &dimensions).expect_err("negative");
+        assert_eq!(wrong.path, "nodes[3].cpu");
+    }
 }

@@ -13,10 +13,13 @@ mod migration;
 mod news;
 mod nodes;
 mod orchestration;
+mod policies;
+mod policy_questions;
 mod prepare;
 mod rules;
 mod samples;
 mod schedule;
+mod simulations;
 mod stats;
 
 pub(crate) use samples::Samples;
@@ -37,6 +40,9 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
         .merge(schedule::routes())
         .merge(orchestration::routes())
         .merge(ai::routes())
+        .merge(policies::routes())
+        .merge(policy_questions::routes())
+        .merge(simulations::routes())
 }
 
 /// Where NovaCron's routes begin.
