@@ -146,18 +146,14 @@ impl Install {
         let bytes = input::read(&self.file)?;
         let text = String::from_utf8(bytes)
             .with_context(|| format!("{} is not UTF-8", self.file.display()))?;
-        let name = self.file.to_string_lossy();
-        let syntax = match name.as_ref() {
-            "-" => Syntax::of_text(&text),
-            name => Syntax::of_file(name),
-        };
+        let name = self.file.to_string_lossy().into_owned();
+        let syntax = check::syntax(&name, &text);
         let Ok((program, _)) = load(&text, syntax) else {
-            let check = check::Check { files: vec![self.file], deny_warnings: false };
-            return check.of(vec![(name.into_owned(), text)], output).map(Err);
+            return check::tell(vec![(name, text)], false, output).map(Err);
         };
         let syntax = if syntax == Syntax::Dsl { "dsl" } else { "yaml" };
         let mut fields = Map::from_iter([
-            ("text".into(), Value::String(text.clone())),
+            ("text".into(), Value::String(text)),
             ("syntax".into(), syntax.into()),
         ]);
         // What belongs to activating is refused without it, with a hint.

@@ -6,8 +6,8 @@ use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
-use crate::policy_files::PolicyFiles;
 use crate::options::Options;
+use crate::policy_files::PolicyFiles;
 use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
 use engine::{

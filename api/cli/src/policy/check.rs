@@ -17,10 +17,10 @@ use std::sync::Arc;
 pub(super) struct Check {
     /// Policies in NovaCron's language, or as YAML if their names say so; - is standard input
     #[arg(required = true, value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     /// Doubts are mistakes, too
     #[arg(long)]
-    pub(super) deny_warnings: bool,
+    deny_warnings: bool,
 }
 
 /// What is to be said of the files.
@@ -60,22 +60,27 @@ impl Check {
             Ok((path.to_string_lossy().into_owned(), text))
         });
         let texts = texts.collect::<anyhow::Result<Vec<_>>>()?;
-        self.of(texts, output)
+        tell(texts, self.deny_warnings, output)
     }
+}
 
-    /// Checks texts that were read already, under their names.
-    pub(super) fn of(
-        self,
-        texts: Vec<(String, String)>,
-        output: Format,
-    ) -> anyhow::Result<ExitCode> {
-        let report = Report::of(texts, self.deny_warnings);
-        match output {
-            Format::Json => print(serde_json::to_string(&report)?)?,
-            Format::Table => report.show()?,
-        }
-        Ok(ExitCode::from(u8::from(!report.valid)))
+/// Checks texts under their names and says what was found.
+pub(super) fn tell(
+    texts: Vec<(String, String)>,
+    deny_warnings: bool,
+    output: Format,
+) -> anyhow::Result<ExitCode> {
+    let report = Report::of(texts, deny_warnings);
+    match output {
+        Format::Json => print(serde_json::to_string(&report)?)?,
+        Format::Table => report.show()?,
     }
+    Ok(ExitCode::from(u8::from(!report.valid)))
+}
+
+/// The notation of a file; that of standard input is guessed.
+pub(super) fn syntax(file: &str, text: &str) -> Syntax {
+    if file == "-" { Syntax::of_text(text) } else { Syntax::of_file(file) }
 }
 
 impl Report {
@@ -122,7 +127,7 @@ impl Report {
 
 impl Checked {
     fn of(file: String, text: String) -> Self {
-        let syntax = if file == "-" { Syntax::of_text(&text) } else { Syntax::of_file(&file) };
+        let syntax = syntax(&file, &text);
         let (program, found) = match load(&text, syntax) {
             Ok((program, warnings)) => (Some(Arc::new(program)), warnings),
             Err(found) => (None, found),

@@ -212,9 +212,15 @@ mod tests {
         let listed = schema["settings"].as_array().expect("a list");
         let key = |setting: &Value| setting["file_key"].as_str().map(str::to_owned);
         let keys: Vec<String> = listed.iter().filter_map(key).collect();
-        for name in
-            ["listen", "data_dir", "dimensions", "snapshot_every", "policies", "log_level", "advise"]
-        {
+        for name in [
+            "listen",
+            "data_dir",
+            "dimensions",
+            "snapshot_every",
+            "policies",
+            "log_level",
+            "advise",
+        ] {
             assert!(keys.iter().any(|key| key == name), "{name} in {keys:?}");
         }
         assert!(listed.iter().all(|setting| setting["help"].is_string()));
