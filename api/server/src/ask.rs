@@ -123,6 +123,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
+/// The id of a policy and one of its versions in the path.
+pub(crate) struct IdAndVersion(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdAndVersion {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let wrong = |wrong: axum::extract::rejection::PathRejection| {
+            Failure::new(Code::INVALID_PATH, wrong.body_text())
+        };
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        path.map(|Path((id, version))| Self(id, version)).map_err(wrong)
+    }
+}
+
 impl Id {
     pub(crate) fn name(&self) -> Result<Name, Failure> {
         name(&self.0)

@@ -12,6 +12,8 @@ use tokio::time::{Instant, timeout};
 use wire::{Code, Limits, Read};
 
 const SINGLE_BYTES: usize = 1 << 20;
+/// Twice the longest text of a policy: escapes take room.
+const POLICY_BYTES: usize = 512 << 10;
 const BULK_BYTES: usize = 64 << 20;
 /// A body this short is read faster than it is handed to another thread.
 const AT_ONCE: usize = 16 << 10;
@@ -20,6 +22,9 @@ const IDLE: Duration = Duration::from_secs(5);
 
 /// A JSON body about one thing.
 pub(crate) struct Body<T>(pub(crate) T);
+
+/// A JSON body with the text of a policy.
+pub(crate) struct Written<T>(pub(crate) T);
 
 /// A JSON body about many things.
 pub(crate) struct Batch<T>(pub(crate) T);
@@ -36,6 +41,16 @@ impl<T: Read> FromRequest<Service> for Body<T> {
         check_type(request.headers(), JSON)?;
         let bytes = collect(request, SINGLE_BYTES).await?;
         let limits = Limits::single(service.dimensions());
+        wire::read(&bytes, &limits).map(Self).map_err(Failure::faults)
+    }
+}
+
+impl<T: Read> FromRequest<Service> for Written<T> {
+    type Rejection = Failure;
+    async fn from_request(request: Request, service: &Service) -> Result<Self, Failure> {
+        check_type(request.headers(), JSON)?;
+        let bytes = collect(request, POLICY_BYTES).await?;
+        let limits = Limits::policy(service.dimensions());
         wire::read(&bytes, &limits).map(Self).map_err(Failure::faults)
     }
 }

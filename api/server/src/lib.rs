@@ -23,6 +23,7 @@ mod listen;
 mod metrics;
 mod opening;
 mod options;
+mod policies;
 mod policy_files;
 mod reload;
 mod routes;

@@ -8,7 +8,7 @@ use axum::extract::{MatchedPath, Request, State as Handle};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
-use engine::{Event, Outcome, Placement, Refusal, Reply, State};
+use engine::{Command, Core, Event, Outcome, Placement, Refusal, Reply};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,6 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The route of requests that no route takes.
@@ -31,6 +32,8 @@ pub(crate) struct Metrics {
     commit_seconds: Histogram,
     log_failures: Counter,
     policy_files: Family<Ended, Counter>,
+    policy_changes: Counter,
+    policy_errors: Counter,
     now: Now,
 }
 
@@ -59,6 +62,9 @@ struct Now {
     vms: Gauge,
     reservations: Gauge,
     revision: Gauge,
+    policies_active: Gauge,
+    policy_revision: Gauge,
+    rejected_files: Gauge,
     resident_bytes: Gauge,
 }
 
@@ -96,6 +102,18 @@ impl Metrics {
         registry.register("log_failures", "Commits that failed", log_failures.clone());
         let policy_files = Family::<Ended, Counter>::default();
         registry.register("policy_files", "Policy files taken note of", policy_files.clone());
+        let policy_changes = Counter::default();
+        registry.register(
+            "policy_changes",
+            "Changes of policies, of their parameters and of weights",
+            policy_changes.clone(),
+        );
+        let policy_errors = Counter::default();
+        registry.register(
+            "policy_evaluation_errors",
+            "Times that a rule of a policy had no value on a host while placing",
+            policy_errors.clone(),
+        );
         let now = Now::default();
         let mut gauge = |name: &str, help: &str, gauge: &Gauge| {
             registry.register(name, help, gauge.clone());
@@ -105,6 +123,13 @@ impl Metrics {
         gauge("vms", "VMs placed, held ones included", &now.vms);
         gauge("reservations", "Reservations held", &now.reservations);
         gauge("revision", "Revision of the cluster", &now.revision);
+        gauge("policies_active", "Policies in force", &now.policies_active);
+        gauge("policy_revision", "Revision of policies and weights", &now.policy_revision);
+        gauge(
+            "policy_rejected_files",
+            "Files of policies that are not in force, because something is wrong with them",
+            &now.rejected_files,
+        );
         gauge("resident_memory_bytes", "Memory of the process in RAM", &now.resident_bytes);
         Self {
             registry,
@@ -115,6 +140,8 @@ impl Metrics {
             commit_seconds,
             log_failures,
             policy_files,
+            policy_changes,
+            policy_errors,
             now,
         }
     }
@@ -130,7 +157,14 @@ impl Metrics {
                 self.attempted(reply);
             }
             Event::Decided { .. } => {}
-            Event::Committed { took, .. } => self.commit_seconds.observe(took.as_secs_f64()),
+            Event::Committed { took, commands } => {
+                self.commit_seconds.observe(took.as_secs_f64());
+                let is_policy = |command: &Command| {
+                    matches!(command, Command::EditPolicy(_) | Command::InstallPolicy(_))
+                };
+                let changes = commands.iter().filter(|(_, entry)| is_policy(&entry.command));
+                self.policy_changes.inc_by(changes.count() as u64);
+            }
             Event::LogFailed => {
                 self.log_failures.inc();
             }
@@ -162,7 +196,7 @@ impl Metrics {
     }
 
     /// Everything in the OpenMetrics text format, which Prometheus reads.
-    pub(crate) fn shown(&self, state: &Sizes, queue_depth: usize) -> String {
+    pub(crate) fn shown(&self, state: &Sizes, queue_depth: usize, rejected_files: usize) -> String {
         let set = |gauge: &Gauge, value: u64| {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         };
@@ -171,6 +205,10 @@ impl Metrics {
         set(&self.now.vms, state.vms as u64);
         set(&self.now.reservations, state.reservations as u64);
         set(&self.now.revision, state.revision);
+        set(&self.now.policies_active, state.policies_active as u64);
+        set(&self.now.policy_revision, state.policy_revision);
+        set(&self.now.rejected_files, rejected_files as u64);
+        self.policy_errors.inner().store(state.policy_errors, Ordering::Relaxed);
         set(&self.now.resident_bytes, resident_bytes().unwrap_or(0));
         let mut shown = String::with_capacity(16 * 1024);
         // Writing to a string cannot fail.
@@ -186,11 +224,18 @@ pub(crate) struct Sizes {
     vms: usize,
     reservations: usize,
     revision: u64,
+    policies_active: usize,
+    policy_revision: u64,
+    policy_errors: u64,
 }
 
 impl Sizes {
-    pub(crate) fn of(state: &State) -> Self {
+    pub(crate) fn of(core: &Core) -> Self {
+        let state = core.state();
         Self {
+            policies_active: core.policies().policies().len(),
+            policy_revision: state.policy().revision,
+            policy_errors: core.policy_errors(),
             hosts: state.host_count(),
             vms: state.vm_count(),
             reservations: state.reservation_count(),

@@ -9,6 +9,7 @@ mod hosts;
 pub(crate) mod novacron;
 mod page;
 mod placements;
+mod policies;
 mod reservations;
 mod vms;
 
@@ -29,6 +30,7 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(reservations::routes())
         .merge(vms::routes())
         .merge(cluster_wide::routes())
+        .merge(policies::routes())
         .merge(events::routes())
         .merge(health::routes())
         .merge(advice::routes())

@@ -7,11 +7,13 @@ use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::policies::Policies;
 use crate::policy_files::PolicyFiles;
 use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
-    Call, Caller, Clock, Engine, History, IdempotencyKey, Refusal, Reply, Request, State, Writer,
+    Call, Caller, Clock, Core, Engine, History, IdempotencyKey, Refusal, Reply, Request, State,
+    Writer,
 };
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -36,6 +38,8 @@ pub struct Service {
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
     policy_files: PolicyFiles,
+    /// What policies are tried on and asked with, beside placing.
+    pub(crate) policies: Arc<Policies>,
 }
 
 /// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
@@ -99,6 +103,7 @@ impl Service {
             dimensions,
             clock,
             policy_files: PolicyFiles::default(),
+            policies: Arc::default(),
         };
         Ok((service, thread))
     }
@@ -193,9 +198,26 @@ impl Service {
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<T, Failure> {
+        self.look(|core| read(core.state())).await
+    }
+
+    /// The same with the policies in force.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Core) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.beside(|writer| Ok(writer.look(|core| (look(core), core.state().revision())))).await
+    }
+
+    /// Works something out from what it reads of the state, on a thread where it keeps nobody
+    /// waiting. `work` says at which revision it read; what came of it is returned when that is
+    /// durable.
+    pub(crate) async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Writer) -> Result<(T, Revision), Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
         let writer = self.writer.clone();
-        let look = move || Ok(writer.read(|state| (read(state), state.revision())));
-        let (seen, revision) = aside(look).await?;
+        let (seen, revision) = aside(move || work(&writer)).await?;
         let mut durable = self.durable.clone();
         match durable.wait_for(|durable| *durable >= revision).await {
             Ok(_) => Ok(seen),

@@ -24,6 +24,7 @@ pub mod novacron;
 mod number;
 mod overview;
 mod placement;
+mod policies;
 mod problem;
 mod quantities;
 mod read;
@@ -46,6 +47,13 @@ pub use overview::{
 pub use placement::{
     AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,
     PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState, ReservationView, ScoreParts,
+};
+pub use policies::{
+    ActivationRequest, ActivationSpec, ConflictList, ConflictView, CostView, DiagnosticView,
+    DryRunView, ParameterValues, ParameterView, PolicyAnswer, PolicyAudit, PolicyAuditView,
+    PolicyList, PolicyRequest, PolicySpec, PolicyValidation, PolicyVersionView, PolicyVersions,
+    PolicyView, RejectedFileView, RollbackRequest, RollbackSpec, RuleDryRun, RuleRef, TuneRequest,
+    TuneSpec, WeightChangeView, WeightHistoryView, WeightRollbackRequest, WeightRollbackSpec,
 };
 pub use problem::{CODES, Code, Problem};
 pub use quantities::Quantities;

@@ -47,6 +47,11 @@ impl Limits {
         Self { items: 100_000, string_bytes: 64 << 10, ..Self::batch(dimensions) }
     }
 
+    /// For the text of a policy, which is one long string.
+    pub fn policy(dimensions: Arc<Dimensions>) -> Self {
+        Self { string_bytes: 512 << 10, ..Self::single(dimensions) }
+    }
+
     /// For a document that an operator gives to an offline command.
     pub fn document(dimensions: Arc<Dimensions>) -> Self {
         Self { items: 2_000_000, values: 100_000_000, ..Self::single(dimensions) }

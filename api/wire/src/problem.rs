@@ -1,6 +1,7 @@
 //! Errors as RFC 9457 problems with a stable code, a hint and the faults of the body.
 
 use crate::fault::{self, Fault};
+use crate::policies::DiagnosticView;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use utoipa::ToSchema;
@@ -29,6 +30,9 @@ pub struct Problem {
     /// What is wrong with the body, field by field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Fault>,
+    /// What is wrong with a policy's text, place by place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnostics: Vec<DiagnosticView>,
 }
 
 /// A kind of problem: its stable code, status, title and what to do when nothing else is known.
@@ -72,6 +76,9 @@ codes! {
     CONFLICT 409 "conflict" "Not possible in the present state" "read the state and decide again"
     RESERVATION_ENDED 410 "reservation_ended" "The reservation is over" "place the VM again"
     POLICY_NOT_FOUND 404 "policy_not_found" "No such policy" "GET /v1/policies lists what is installed"
+    POLICY_VERSION_NOT_FOUND 404 "policy_version_not_found" "No such version of the policy" "list those that are kept with GET /v1/policies/{id}/versions"
+    SIMULATION_NOT_FOUND 404 "simulation_not_found" "No such simulation" "the last 32 are kept, until the service restarts"
+    POLICY_EXISTS 409 "policy_exists" "The policy exists already" "give it a new version with PUT /v1/policies/{id}"
     POLICY_REFUSED 422 "policy_refused" "The policy was left as it is" "see detail; POST /v1/policies:validate shows every mistake of a text"
     REVISION_GONE 410 "revision_gone" "History does not reach back that far" "start again from a revision that is kept"
     BODY_TOO_LARGE 413 "body_too_large" "The body is too large" "split it"
@@ -99,6 +106,7 @@ impl Problem {
             request_id: None,
             current: None,
             errors: Vec::new(),
+            diagnostics: Vec::new(),
         }
     }
 

@@ -31,7 +31,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Result<Changes, Broken> {
         return Err(step.broken("its time is before the state's".into()));
     }
     step.state.time_ms = entry.ts_ms;
-    step.command(&entry.command)?;
+    step.command(&entry.command, &entry.actor)?;
     let changes = step.changes;
     state.hash = changes.roll(state);
     Ok(changes)
@@ -49,7 +49,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn command(&mut self, command: &Command) -> Result<(), Broken> {
+    fn command(&mut self, command: &Command, actor: &Name) -> Result<(), Broken> {
         match command {
             Command::DeclareDimensions(dimensions) => {
                 self.state.dimensions = dimensions.clone();
@@ -79,6 +79,7 @@ impl Step<'_> {
             }
             Command::InstallPolicy(policy) => {
                 self.state.policy = policy.clone();
+                self.state.weights.note(policy, self.state.time_ms, actor);
                 self.changes.push(Change::Policy);
                 Ok(())
             }

@@ -79,6 +79,11 @@ impl Core {
         &self.policies
     }
 
+    /// How often a rule of a policy had no value on a host while placing, since the start.
+    pub fn policy_errors(&self) -> u64 {
+        self.problem.policy_errors()
+    }
+
     /// Applies one entry to the state and patches both tables.
     pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), Broken> {
         let changes = apply(&mut self.state, entry)?;

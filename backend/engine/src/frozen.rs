@@ -3,6 +3,7 @@
 use crate::report::{Gone, Inventory};
 use crate::slots::Slots;
 use crate::state::{HostEntry, State, VmEntry};
+use crate::weights::WeightHistory;
 use cluster::{Column, Dimensions, HostIx, Revision, VmIx, VmKey};
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub struct Frozen {
     dimensions: Dimensions,
     policy: Policy,
     library: Library,
+    weights: WeightHistory,
     hosts: Column<HostIx, Option<Arc<HostEntry>>>,
     vms: Column<VmIx, Option<Arc<VmEntry>>>,
     next_reservation: u64,
@@ -63,6 +65,7 @@ impl Frozen {
             dimensions: self.dimensions,
             policy: self.policy,
             library: self.library,
+            weights: self.weights,
             hosts: Slots::from_rows(self.hosts),
             vms,
             holds,
@@ -84,6 +87,7 @@ impl State {
             dimensions: self.dimensions.clone(),
             policy: self.policy.clone(),
             library: self.library.clone(),
+            weights: self.weights.clone(),
             hosts: trimmed(self.hosts.rows()),
             vms: trimmed(self.vms.rows()),
             next_reservation: self.next_reservation,

@@ -154,13 +154,17 @@ impl PlaceRequest {
 }
 
 impl Request {
-    /// What is asked for. The generation that a resize was worked out from is left out of it:
-    /// whoever repeats one has read the VM again and seen what the first attempt made of it.
+    /// What is asked for. The generation that a resize was worked out from is left out of it, and
+    /// so is the revision that a policy was tried at: whoever repeats one has read the VM or the
+    /// policies again and seen what the first attempt made of them.
     pub(crate) fn fingerprint(&self) -> [u8; 16] {
         match self {
             Request::Resize { vm, demand, .. } => {
                 let (vm, demand) = (vm.clone(), demand.clone());
                 fingerprint(&Request::Resize { vm, demand, if_generation: None })
+            }
+            Request::EditPolicy { edit, .. } => {
+                fingerprint(&Request::EditPolicy { edit: edit.clone(), if_revision: None })
             }
             other => fingerprint(other),
         }

@@ -48,6 +48,8 @@ pub(crate) struct Policies {
     verdicts: Verdicts,
     /// Hosts to judge again, one bit for each.
     asked: Vec<u64>,
+    /// How often a rule had no value on a host.
+    errors: u64,
 }
 
 impl Default for Policies {
@@ -66,6 +68,7 @@ impl Default for Policies {
             scratch: policy::Scratch::default(),
             verdicts: Verdicts::default(),
             asked: Vec::new(),
+            errors: 0,
         }
     }
 }
@@ -83,8 +86,14 @@ impl Policies {
             table: Table::new(0, fields.len()),
             fields,
             set,
+            errors: self.errors,
             ..Self::default()
         };
+    }
+
+    /// How often a rule had no value on a host, since the beginning.
+    pub(crate) fn errors(&self) -> u64 {
+        self.errors
     }
 
     pub(crate) fn put_host(&mut self, ix: HostIx, host: &Host) {
@@ -188,6 +197,7 @@ impl Policies {
                 return None;
             }
             judged.take(&self.asked, &self.verdicts);
+            self.errors = self.errors.saturating_add(self.verdicts.total_errors());
         }
         judged.followed = self.changes.count();
         Some(slot)

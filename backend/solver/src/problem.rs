@@ -68,6 +68,11 @@ impl Problem {
         hosts.for_each(|(ix, host)| self.policies.put_host(ix, host));
     }
 
+    /// How often a rule of a policy had no value on a host, over all requests so far.
+    pub fn policy_errors(&self) -> u64 {
+        self.policies.errors()
+    }
+
     /// Inserts a host, or replaces what is known of it; what runs on it stays.
     pub fn put_host(&mut self, ix: HostIx, host: &Host) {
         self.hosts.put(ix, host);

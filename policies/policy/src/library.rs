@@ -91,6 +91,30 @@ pub enum EditKind {
         version: u32,
     },
     Remove,
+    /// As `Put`, and refused when there is a policy of this id already.
+    Register {
+        text: Arc<str>,
+        syntax: Syntax,
+        activation: Option<Activation>,
+    },
+    /// Gives an active policy another priority or other values of some parameters; what is not
+    /// named stays. Null puts a parameter back to its default.
+    Tune {
+        priority: Option<i32>,
+        settings: Settings,
+    },
+}
+
+impl EditKind {
+    /// The text that it brings, if any.
+    fn text(&self) -> Option<(&Arc<str>, Syntax)> {
+        match self {
+            EditKind::Put { text, syntax, .. } | EditKind::Register { text, syntax, .. } => {
+                Some((text, *syntax))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Why a change is not made.
@@ -98,6 +122,10 @@ pub enum EditKind {
 pub enum EditError {
     #[error("policy with ID {0} not found")]
     Unknown(SmolStr),
+    #[error("policy with ID {0} already exists")]
+    Exists(SmolStr),
+    #[error("policy {0} is not active; activate it with the values that it shall have")]
+    NotActive(SmolStr),
     #[error("version {version} not found for policy {policy}")]
     UnknownVersion { policy: SmolStr, version: u32 },
     #[error("the policy has {} mistakes; the first is {}", .0.len(), first(.0))]
@@ -167,14 +195,18 @@ impl Library {
     /// Works out a change without making it: whether it can be made, and what would be in force.
     pub fn check(&self, edit: &Edit) -> Result<Checked, EditError> {
         let mut warnings = Vec::new();
-        if let EditKind::Put { text, syntax, .. } = &edit.change {
-            let (program, found) = load(text, *syntax).map_err(EditError::Text)?;
+        if let Some((text, syntax)) = edit.change.text() {
+            let (program, found) = load(text, syntax).map_err(EditError::Text)?;
             if program.id() != edit.policy {
                 let (policy, found) = (edit.policy.clone(), program.id().to_owned());
                 return Err(EditError::OtherId { policy, found });
             }
             warnings = found;
-            if self.policies.len() >= MAX_POLICIES && !self.policies.contains_key(&edit.policy) {
+            let exists = self.policies.contains_key(&edit.policy);
+            if exists && matches!(edit.change, EditKind::Register { .. }) {
+                return Err(EditError::Exists(edit.policy.clone()));
+            }
+            if self.policies.len() >= MAX_POLICIES && !exists {
                 return Err(EditError::TooMany);
             }
             let bytes = self.bytes().saturating_add(text.len());
@@ -201,6 +233,9 @@ impl Library {
                 let policy = edit.policy.clone();
                 Err(EditError::UnknownVersion { policy, version: *version })
             }
+            EditKind::Tune { .. } if policy.activation.is_none() => {
+                Err(EditError::NotActive(edit.policy.clone()))
+            }
             EditKind::Remove if policy.activation.is_some() => {
                 Err(EditError::StillActive(edit.policy.clone()))
             }
@@ -217,12 +252,20 @@ impl Library {
     pub fn apply(&mut self, edit: &Edit, now_ms: u64) {
         let before = self.get(&edit.policy).and_then(Installed::newest).map(|it| it.number);
         let action = match &edit.change {
-            EditKind::Put { text, syntax, activation } => {
+            EditKind::Register { .. } if before.is_some() => None,
+            EditKind::Put { text, syntax, activation }
+            | EditKind::Register { text, syntax, activation } => {
                 self.put(edit, text, *syntax, activation.as_ref(), now_ms)
             }
             EditKind::Rollback { version } => self.roll_back(edit, *version, now_ms),
             EditKind::Activate(activation) => {
                 self.set_activation(edit, Some(activation.clone()), now_ms)
+            }
+            EditKind::Tune { priority, settings } => {
+                let active = self.get(&edit.policy).and_then(|policy| policy.activation.clone());
+                active.and_then(|active| {
+                    self.set_activation(edit, Some(active.tuned(*priority, settings)), now_ms)
+                })
             }
             EditKind::Deactivate => self.set_activation(edit, None, now_ms),
             EditKind::Remove => self.policies.remove(&edit.policy).map(|_| AuditAction::Removed),
@@ -347,6 +390,12 @@ impl Version {
 }
 
 impl Activation {
+    fn tuned(mut self, priority: Option<i32>, settings: &Settings) -> Self {
+        self.priority = priority.unwrap_or(self.priority);
+        self.settings.change(settings);
+        self
+    }
+
     pub fn configuration(&self) -> Configuration {
         Configuration { priority: self.priority, parameter_values: self.settings.values() }
     }

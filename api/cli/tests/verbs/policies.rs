@@ -137,3 +137,52 @@ fn the_policy_bench_gives_its_figures_as_json() {
     assert!(keys.iter().all(|key| report[*key].as_f64() > Some(0.0)), "{report}");
     assert_eq!((&report["hosts"], &report["seed"]), (&Value::from(200), &Value::from(1)));
 }
+
+#[test]
+fn policies_are_installed_activated_tuned_and_rolled_back() {
+    let (_data, service) = Service::with_two_hosts();
+    let dir = TempDir::new().expect("a directory");
+    let file = dir.path().join("zone.policy").to_string_lossy().into_owned();
+    fs::write(&file, ONLY_ZONE_B).expect("written");
+    service.run(&["policy", "list"]).ends(0).says(&["no policies"]);
+    let dry = service.run(&["policy", "install", &file, "--activate", "--dry-run"]).ends(0);
+    dry.says(&["only-zone-b would be active, version 1"]);
+    service.run(&["policy", "install", &file]).ends(0).says(&["only-zone-b is inactive"]);
+    let wanted = ["policy", "activate", "only-zone-b", "--priority", "-3", "--set", "zone=a"];
+    service.run(&wanted).ends(0).says(&["only-zone-b is active", "priority -3"]);
+    assert_eq!(hosts(&service, 0), ["h1"; 3]);
+    let tune = ["policy", "tune", "only-zone-b", "--set", "zone=b", "--description", "moved"];
+    service.run(&tune).ends(0).says(&["priority -3"]);
+    assert_eq!(hosts(&service, 10), ["h2"; 3]);
+    let listed = service.run(&["policy", "list", "--type", "placement"]).ends(0);
+    listed.says(&["POLICY", "only-zone-b", "active", "-3"]);
+    let shown = service.run(&["policy", "show", "only-zone-b"]).ends(0);
+    shown.says(&["Only zone b", "PARAMETER", "zone", "rule \"elsewhere\""]);
+    let json = service.run(&["policy", "show", "only-zone-b", "-o", "json"]).ends(0).json();
+    assert_eq!((&json["version"], &json["status"]), (&Value::from(1), &Value::from("active")));
+    // A second version, and back.
+    fs::write(&file, ONLY_ZONE_B.replace("!=", "==")).expect("written");
+    service.run(&["policy", "install", &file]).ends(0).says(&["active, version 2"]);
+    assert_eq!(hosts(&service, 20), ["h1"; 3]);
+    service.run(&["policy", "rollback", "only-zone-b", "1"]).ends(0).says(&["version 3"]);
+    assert_eq!(hosts(&service, 30), ["h2"; 3]);
+    service.run(&["policy", "deactivate", "only-zone-b"]).ends(0).says(&["is inactive"]);
+    // What is wrong is said before or by the service.
+    fs::write(&file, MISSPELT).expect("written");
+    service.run(&["policy", "install", &file]).ends(1).says(&["error[unknown-key]"]);
+    service.run(&["policy", "rollback", "only-zone-b", "9"]).ends(255).says(&["version 9"]);
+    service.run(&["policy", "show", "absent"]).ends(255).says(&["absent", "not found"]);
+    service.run(&["policy", "list", "--type", "beauty"]).ends(2).says(&["placement, migration"]);
+}
+
+#[test]
+fn a_rejected_file_is_listed_with_its_mistakes() {
+    let (data, policies) = (TempDir::new().expect("made"), TempDir::new().expect("made"));
+    replace(policies.path(), "broken.policy", MISSPELT);
+    let directory = policies.path().to_string_lossy().into_owned();
+    let service = Service::start_with(data.path(), &["--policies", &directory]);
+    let listed = service.run(&["policy", "list"]).ends(0);
+    listed.says(&["no policies", "broken.policy is not in force", "5:7 unknown-key"]);
+    let json = service.run(&["policy", "list", "-o", "json"]).ends(0).json();
+    assert_eq!(json["rejected_files"][0]["file"], "broken.policy");
+}

@@ -62,8 +62,9 @@ async fn ready(Handle(service): Handle<Service>) -> Answer {
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = 200, description = "Metrics", body = String, content_type = OPEN_METRICS), Problems))]
 async fn metrics(Handle(service): Handle<Service>) -> Answer {
-    let sizes = service.read(Sizes::of).await?;
-    let shown = service.metrics.shown(&sizes, service.writer().waiting());
+    let sizes = service.look(Sizes::of).await?;
+    let rejected = service.policy_files().rejected_count();
+    let shown = service.metrics.shown(&sizes, service.writer().waiting(), rejected);
     Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], shown).into_response())
 }
 

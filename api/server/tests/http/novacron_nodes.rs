@@ -43,7 +43,7 @@ async fn a_node_is_registered_read_changed_and_removed() {
     assert_eq!(world.get("/scheduler/nodes/n1").await.json(), shown);
     register(&world, &node("n0", 4, 0)).await;
     let list = world.get("/scheduler/nodes").await.json();
-    let ids: Vec<&str> = list.as_array().expect("a list").iter().map(|it| id_of(it)).collect();
+    let ids: Vec<&str> = list.as_array().expect("a list").iter().map(id_of).collect();
     assert_eq!(ids, ["n0", "n1"]);
     sent["status"] = json!("rebooting");
     sent["used_cpu"] = json!(3);

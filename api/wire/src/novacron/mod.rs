@@ -14,9 +14,13 @@ mod free;
 mod go;
 mod inventory;
 mod labels;
+mod maps;
 mod node;
 mod placement;
+mod policies;
+mod policy_answers;
 mod schedule;
+mod simulations;
 mod time;
 mod vm;
 
@@ -35,13 +39,27 @@ pub use failure::{
 pub use free::Json;
 pub use inventory::{Inventory, InventoryAnswer, InventoryDelta, InventoryVm, RefusedNode};
 pub use labels::{label_name, label_text};
+pub use maps::{host_of_map, map_dimensions, vm_of_map};
 pub use node::{NodeResourceInfo, RuntimeNode};
 pub use placement::{
     Constraint, ConstraintKind, Enforcement, EvaluateRequest, Gpu, GpuRequirements,
     NetworkRequirements, Node, NodeCapacity, NodeState, PlacementRequest, PlacementStrategy,
     Preference, PreferenceKind, Taint, VmSpec,
 };
+pub use policies::{
+    EvaluationRequest, ParameterObject, PolicyConfiguration, PolicyDraft, PolicyObject,
+    PolicyRollback, RuleObject, WorkloadOverNodes,
+};
+pub use policy_answers::{
+    EvaluatedNode, Evaluation, FilterAnswer, FilterResult, FilteredNode, PolicyAnswer,
+    PolicyAuditEntry, PolicyParameter, PolicyRule, PolicyValidationResult, PolicyVersion,
+    RuleErrors, ScoreAnswer, ScoreResult, version_number, version_text,
+};
 pub use schedule::{ResourceAllocation, ScheduleAnswer, ScheduleRequest, SchedulerConfig};
+pub use simulations::{
+    NodeUtilization, SimulatedMove, SimulatedVm, SimulationComparison, SimulationDifference,
+    SimulationRequest, SimulationResult, SimulationSummary,
+};
 pub use time::{Duration, Time};
 pub use vm::{
     CreateVmRequest, MigrationSpec, Mount, NetworkAttachment, ReplicationSpec, VmConfig,

@@ -20,6 +20,16 @@ pub enum Setting {
 pub struct Settings(BTreeMap<SmolStr, Setting>);
 
 impl Settings {
+    /// Takes over what `other` names; null forgets a value.
+    pub(super) fn change(&mut self, other: &Settings) {
+        for (name, setting) in &other.0 {
+            match setting {
+                Setting::Null => self.0.remove(name),
+                setting => self.0.insert(name.clone(), setting.clone()),
+            };
+        }
+    }
+
     pub fn values(&self) -> BTreeMap<SmolStr, Value> {
         self.0.iter().map(|(name, setting)| (name.clone(), setting.value())).collect()
     }

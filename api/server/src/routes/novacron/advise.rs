@@ -89,8 +89,8 @@ fn broken(decision: &Decision, service: &Service) -> Option<String> {
     if decision.host().is_some() {
         return None;
     }
-    let reasons = decision.rejections.0.iter().map(|(reason, _)| *reason);
-    let own = reasons.filter(|reason| *reason != Reason::HostAffinity).next_back();
+    let mut reasons = decision.rejections.0.iter().map(|(reason, _)| *reason);
+    let own = reasons.rfind(|reason| *reason != Reason::HostAffinity);
     Some(match own {
         Some(Reason::Capacity(dim)) => service.dimensions().name(dim).to_owned(),
         Some(reason) => reason.name().unwrap_or("capacity").to_owned(),

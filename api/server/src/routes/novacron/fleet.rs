@@ -73,7 +73,7 @@ impl Nodes {
             .chunks(MAX_REPORTS)
             .map(|piece| UseReports {
                 last: false,
-                reports: piece.iter().map(|report| UseReport::clone(report)).collect(),
+                reports: piece.iter().copied().cloned().collect(),
                 ..whole.clone()
             })
             .collect();
