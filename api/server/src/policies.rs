@@ -112,7 +112,7 @@ pub(crate) async fn look_ahead(service: &Service, edit: Edit) -> Result<Tried, F
 }
 
 /// The same, on this thread.
-fn look_ahead_now(writer: &Writer, edit: &Edit) -> Result<(Tried, Revision), Failure> {
+pub(crate) fn look_ahead_now(writer: &Writer, edit: &Edit) -> Result<(Tried, Revision), Failure> {
     if TAKEN.contains(&edit.policy.as_str()) && brings_text(&edit.change) {
         let detail =
             format!("no policy can have the id {}; it is the name of a route", edit.policy);

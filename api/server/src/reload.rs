@@ -8,7 +8,6 @@
 mod follow;
 mod judge;
 mod scan;
-mod trial;
 
 #[cfg(test)]
 mod tests;

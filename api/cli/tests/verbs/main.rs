@@ -4,6 +4,7 @@ mod backup;
 mod hosts;
 mod import;
 mod offline;
+mod policies;
 mod service;
 mod usage;
 mod vms;

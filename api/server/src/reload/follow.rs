@@ -4,7 +4,7 @@
 //! sends. A bad one is noted and changes nothing. Which file speaks for a policy is decided by
 //! name, so that it does not depend on which came first.
 
-use super::judge::{Candidate, Seen, edit, read, written_by};
+use super::judge::{Candidate, edit, read, written_by};
 use super::scan::{Content, Found, Scan, finding};
 use crate::policy_files::{AcceptedFile, RejectedFile};
 use crate::service::Service;
@@ -194,17 +194,16 @@ impl Follower {
 
     fn install(&self, candidate: &Candidate) -> Outcome {
         for _ in 0..ATTEMPTS {
-            let seen = self.service.writer().read(Seen::of);
-            let good = match candidate.judge(&seen, self.starting) {
+            let good = match candidate.judge(self.service.writer(), self.starting) {
                 Ok(good) => good,
                 Err(diagnostics) => return Outcome::Rejected(diagnostics),
             };
-            let Some(edit) = good.edit else { return Outcome::Accepted(good.warnings) };
-            match self.submit(edit, seen.policy_revision) {
+            let Some((edit, revision)) = good.edit else { return Outcome::Accepted(good.warnings) };
+            match self.submit(edit, revision) {
                 Ok(()) => return Outcome::Accepted(good.warnings),
                 Err(Refusal::Stale { .. }) => {}
-                Err(refusal @ (Refusal::PolicyRefused { .. } | Refusal::UnknownPolicy(_))) => {
-                    let hint = "the version before, if there is one, stays in force";
+                Err(refusal @ Refusal::PolicyRefused { .. }) => {
+                    let hint = "the version before stays in force";
                     let found = finding("not-installable", refusal.to_string(), hint);
                     return Outcome::Rejected(vec![found]);
                 }

@@ -5,24 +5,17 @@
 //! policies that are installed and tried on the hosts that are there.
 
 use super::scan::finding;
-use super::trial::Fleet;
-use engine::State;
+use crate::failure::Failure;
+use crate::policies::{Tried, look_ahead_now};
+use engine::Writer;
 use policy::{
-    Activation, Diagnostic, Document, Edit, EditError, EditKind, Library, Program, Severity, Syntax,
+    Activation, Diagnostic, Document, Edit, EditKind, Library, Program, Severity, Syntax,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Begins the names of users that are files.
 const FILE_USER: &str = "file:";
-
-/// The living state, as much of it as judging takes.
-#[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) policy_revision: u64,
-    pub(super) library: Library,
-    fleet: Fleet,
-}
 
 /// A file that holds a policy, whether or not it can be installed.
 #[derive(Debug)]
@@ -45,19 +38,10 @@ struct Wishes {
 /// A file that can come into force.
 #[derive(Debug)]
 pub(super) struct Good {
-    /// `None` leaves things as the operator has set them.
-    pub(super) edit: Option<Edit>,
+    /// What to ask for, and the policy revision that it was worked out at. `None` leaves things
+    /// as the operator has set them.
+    pub(super) edit: Option<(Edit, u64)>,
     pub(super) warnings: Vec<Diagnostic>,
-}
-
-impl Seen {
-    pub(super) fn of(state: &State) -> Self {
-        Self {
-            policy_revision: state.policy().revision,
-            library: state.library().clone(),
-            fleet: Fleet::of(state),
-        }
-    }
 }
 
 /// Reads the policy in a file.
@@ -86,18 +70,17 @@ impl Candidate {
 
     /// Checks the policy against what is installed and tries it on the fleet. `starting`: the
     /// file is seen for the first time since the service started, and may say nothing new.
-    pub(super) fn judge(&self, seen: &Seen, starting: bool) -> Result<Good, Vec<Diagnostic>> {
+    pub(super) fn judge(&self, writer: &Writer, starting: bool) -> Result<Good, Vec<Diagnostic>> {
+        let (library, revision) =
+            writer.read(|state| (state.library().clone(), state.policy().revision));
         let mut warnings = self.warnings.clone();
-        if starting && self.is_old_news(&seen.library) {
+        if starting && self.is_old_news(&library) {
             return Ok(Good { edit: None, warnings });
         }
-        let edit = self.edit(&seen.library, &mut warnings);
-        guarded(|| {
-            let checked = seen.library.check(&edit).map_err(refused)?;
-            warnings.extend(seen.fleet.try_out(&checked.active, self.policy())?);
-            Ok(())
-        })?;
-        Ok(Good { edit: Some(edit), warnings })
+        let edit = self.edit(&library, &mut warnings);
+        let (tried, _) = guarded(|| look_ahead_now(writer, &edit).map_err(refused))?;
+        warnings.extend(doubts(&tried, self.policy()));
+        Ok(Good { edit: Some((edit, revision)), warnings })
     }
 
     /// An operator changed the policy after this text had been installed: tuned it, deactivated
@@ -144,14 +127,34 @@ pub(super) fn written_by(policy: &policy::Installed) -> Option<&str> {
     policy.activation.is_some().then_some(author)
 }
 
-pub(super) fn refused(error: EditError) -> Vec<Diagnostic> {
-    match error {
-        EditError::Text(found) => found,
-        other => {
-            let hint = "the version before, if there is one, stays in force";
-            vec![finding("not-installable", other.to_string(), hint)]
-        }
+/// Why a policy that is right in itself cannot be installed here.
+fn refused(failure: Failure) -> Vec<Diagnostic> {
+    let hint = format!("{}; the version before stays in force", failure.problem.hint);
+    vec![finding("not-installable", failure.problem.detail.clone(), &hint)]
+}
+
+/// What the dry run and the other policies say against it.
+fn doubts(tried: &Tried, policy: &str) -> Vec<Diagnostic> {
+    let warning = |code, message, hint: &str| Diagnostic {
+        severity: Severity::Warning,
+        ..finding(code, message, hint)
+    };
+    let conflicts = tried.conflicts.iter().filter(|it| it.policies.iter().any(|id| id == policy));
+    let mut doubts: Vec<Diagnostic> = conflicts
+        .map(|it| warning("conflict", it.message.clone(), "change one of the rules"))
+        .collect();
+    let trial = &tried.trial;
+    let removes = trial.rules.iter().any(|rule| rule.policy == policy && rule.hosts_removed > 0);
+    if removes && trial.vms_without_host > 0 {
+        let message = format!(
+            "no host is left for {} of {} VMs that the policies were tried with",
+            trial.vms_without_host,
+            trial.vms.max(1)
+        );
+        let hint = "a filter removes the hosts for which its `when` is true";
+        doubts.push(warning("no-host-left", message, hint));
     }
+    doubts
 }
 
 /// What an operator has set, as far as the new text allows it.

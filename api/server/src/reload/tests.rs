@@ -340,13 +340,13 @@ fn what_cannot_be_installed_is_rejected_with_its_reason() {
 }
 
 #[test]
-fn a_policy_that_removes_every_host_comes_with_a_warning() {
+fn a_policy_that_leaves_no_host_comes_with_a_warning() {
     let all =
         text("a", "", 9).replace("candidateNode.vm_count > param.limit", "node.vm_count >= 0");
     let mut bench = Bench::new();
     bench.put("a.policy", &all).check(&[("a", &all)], &[]);
     let warnings = bench.service.policy_files().accepted()[0].warnings.clone();
-    assert!(warnings.iter().any(|it| it.code == "removes-every-host"), "{warnings:?}");
+    assert!(warnings.iter().any(|it| it.code == "no-host-left"), "{warnings:?}");
 }
 
 const CHANGES: u64 = 10_000;
