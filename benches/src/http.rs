@@ -4,8 +4,8 @@
 //! timetable whatever the answers do, and latency counts from the time a request was due, so that
 //! a stall shows in every request that it delayed and not only in the one that met it.
 
-mod connection;
-mod process;
+pub(crate) mod connection;
+pub(crate) mod process;
 
 use crate::recovery::Failure;
 use connection::Connection;
@@ -21,11 +21,12 @@ use wire::{AdoptSpec, HostSpec, PlacementSpec, VmSpec};
 /// Connections that share the timetable: enough that one slow answer delays nobody else.
 const CONNECTIONS: usize = 48;
 /// How full the fleet starts: requests only arrive here, and should find room to the end.
-const FILL_PERMILLE: u32 = 650;
+pub(crate) const FILL_PERMILLE: u32 = 650;
+const JSON: &str = "application/json";
 /// Lines in one bulk body while the fleet is brought in.
 const LINES: usize = 5_000;
 /// Requests before the measured ones: caches fill and connections open.
-const WARM_UP: Duration = Duration::from_secs(2);
+pub(crate) const WARM_UP: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub struct HttpSpec {
@@ -64,54 +65,74 @@ pub fn run(spec: &HttpSpec) -> Result<HttpReport, Failure> {
     let fleet = FleetSpec::new(spec.hosts, spec.vms, spec.seed);
     let fleet = Fleet::generate(&FleetSpec { fill_permille: FILL_PERMILLE, ..fleet });
     let bodies = bodies(spec, &fleet)?;
-    let service = Process::start(&spec.program, &spec.data_dir)?;
+    let service = Process::start(&spec.program, &spec.data_dir, &[])?;
     let (hosts, vms) = (fleet.hosts.len(), fleet.placed.len());
     load(service.address(), fleet)?;
 
     let warm_up = spec.rps as usize * WARM_UP.as_secs() as usize;
     let (first, measured) = bodies.split_at(warm_up.min(bodies.len()));
-    drive(service.address(), first, spec.rps)?;
+    drive(service.address(), first, spec.rps, &|_| {})?;
     let commits_before = commits(service.address())?;
     let started = Instant::now();
-    let mut answers = drive(service.address(), measured, spec.rps)?;
+    let answers = Answers::new(drive(service.address(), measured, spec.rps, &|_| {})?);
     let seconds = started.elapsed().as_secs_f64();
     let commits_after = commits(service.address())?;
     service.stop()?;
 
-    answers.sort_by_key(|answer| answer.took);
-    let count = |status| answers.iter().filter(|answer| answer.status == status).count();
-    let percentile = |permille: usize| {
-        let row = (answers.len() * permille / 1000).min(answers.len().saturating_sub(1));
-        answers.get(row).map_or(0.0, |answer| answer.took.as_secs_f64() * 1e3)
-    };
-    let (placed, no_room) = (count(201), count(200));
+    let (placed, no_room) = (answers.count(201), answers.count(200));
     Ok(HttpReport {
         hosts,
         vms,
         seed: spec.seed,
         rps: spec.rps,
         achieved_rps: (placed + no_room) as f64 / seconds,
-        http_p50_ms: percentile(500),
-        http_p99_ms: percentile(990),
-        http_max_ms: percentile(1000),
+        http_p50_ms: answers.percentile_ms(500),
+        http_p99_ms: answers.percentile_ms(990),
+        http_max_ms: answers.percentile_ms(1000),
         commit_p50_ms: quantile_ms(&commits_before, &commits_after, 0.5),
         commit_p99_ms: quantile_ms(&commits_before, &commits_after, 0.99),
-        requests: answers.len(),
+        requests: answers.0.len(),
         placed,
         no_room,
-        failed: answers.len() - placed - no_room,
+        failed: answers.0.len() - placed - no_room,
     })
 }
 
 /// One answer, with the time since its request was due.
 #[derive(Clone, Copy, Debug)]
-struct Answered {
-    status: u16,
+pub(crate) struct Answered {
+    /// `None`: there was no answer.
+    status: Option<u16>,
     took: Duration,
 }
 
+/// Answers, fastest first.
+#[derive(Debug)]
+pub(crate) struct Answers(pub(crate) Vec<Answered>);
+
+impl Answers {
+    pub(crate) fn new(mut answers: Vec<Answered>) -> Self {
+        answers.sort_by_key(|answer| answer.took);
+        Self(answers)
+    }
+
+    pub(crate) fn count(&self, status: u16) -> usize {
+        self.0.iter().filter(|answer| answer.status == Some(status)).count()
+    }
+
+    /// Requests that were never answered.
+    pub(crate) fn dropped(&self) -> usize {
+        self.0.iter().filter(|answer| answer.status.is_none()).count()
+    }
+
+    pub(crate) fn percentile_ms(&self, permille: usize) -> f64 {
+        let row = (self.0.len() * permille / 1000).min(self.0.len().saturating_sub(1));
+        self.0.get(row).map_or(0.0, |answer| answer.took.as_secs_f64() * 1e3)
+    }
+}
+
 /// The bodies to send, made beforehand so that making them takes no time from sending.
-fn bodies(spec: &HttpSpec, fleet: &Fleet) -> Result<Vec<Vec<u8>>, Failure> {
+pub(crate) fn bodies(spec: &HttpSpec, fleet: &Fleet) -> Result<Vec<Vec<u8>>, Failure> {
     let seconds = spec.seconds as usize + WARM_UP.as_secs() as usize;
     let requests = Requests::new(fleet, &MixSpec::default(), 2);
     let body = |vm| {
@@ -122,7 +143,7 @@ fn bodies(spec: &HttpSpec, fleet: &Fleet) -> Result<Vec<Vec<u8>>, Failure> {
 }
 
 /// Brings the fleet in as an operator would: two bulk loads.
-fn load(address: SocketAddr, fleet: Fleet) -> Result<(), Failure> {
+pub(crate) fn load(address: SocketAddr, fleet: Fleet) -> Result<(), Failure> {
     let dimensions = &fleet.dimensions;
     let hosts =
         fleet.hosts.iter().map(|host| serde_json::to_string(&HostSpec::new(host, dimensions)));
@@ -153,8 +174,14 @@ fn bulk(
     Ok(())
 }
 
-/// Sends body `i` when it is due, `i / rps` seconds from now, on connection `i % CONNECTIONS`.
-fn drive(address: SocketAddr, bodies: &[Vec<u8>], rps: u32) -> Result<Vec<Answered>, Failure> {
+/// Sends body `i` when it is due, `i / rps` seconds from now, on connection `i % CONNECTIONS`, and
+/// shows every answer to `see`.
+pub(crate) fn drive(
+    address: SocketAddr,
+    bodies: &[Vec<u8>],
+    rps: u32,
+    see: &(impl Fn(&[u8]) + Sync),
+) -> Result<Vec<Answered>, Failure> {
     let answers = Mutex::new(Vec::with_capacity(bodies.len()));
     let started = Instant::now() + Duration::from_millis(20);
     std::thread::scope(|scope| {
@@ -167,8 +194,16 @@ fn drive(address: SocketAddr, bodies: &[Vec<u8>], rps: u32) -> Result<Vec<Answer
                     for (row, body) in bodies.iter().enumerate().skip(worker).step_by(CONNECTIONS) {
                         let due = started + Duration::from_secs_f64(row as f64 / f64::from(rps));
                         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                        let (status, _) =
-                            connection.post("/v1/placements", "application/json", body)?;
+                        let status = match connection.post("/v1/placements", JSON, body) {
+                            Ok((status, answer)) => {
+                                see(&answer);
+                                Some(status)
+                            }
+                            Err(_) => {
+                                connection = Connection::open(address)?;
+                                None
+                            }
+                        };
                         own.push(Answered { status, took: due.elapsed() });
                     }
                     answers.lock().map_err(|_| "a worker panicked")?.extend(own);

@@ -8,5 +8,6 @@ pub mod machine;
 pub mod no_log;
 pub mod policy;
 pub mod recovery;
+pub mod reload;
 pub mod scale;
 pub mod upstream_policy;

@@ -62,9 +62,12 @@ impl std::fmt::Debug for Action {
     }
 }
 
-/// Policies with the values of their parameters.
+/// Rules, and the values of their parameters.
+pub type Policy = (Vec<Rule>, Vec<(String, Value)>);
+
+/// The policies in force.
 pub struct Engine {
-    pub policies: Vec<(Vec<Rule>, Vec<(String, Value)>)>,
+    pub policies: Vec<Policy>,
 }
 
 impl std::fmt::Debug for Engine {

@@ -95,6 +95,8 @@ fn is_placing(asked: &PlaceRequest, logged: &Placing, ts_ms: u64) -> bool {
     asked.vm == logged.vm
         && asked.strategy == logged.strategy
         && asked.pinned == logged.pinned
+        && asked.among == logged.among
+        && placed.is_none_or(|host| asked.among.is_empty() || asked.among.contains(host))
         && (placed.is_none() || asked.pinned.is_none() || placed == asked.pinned.as_ref())
         && expires == placed.and(asked.hold_ttl_ms).map(|ttl_ms| ts_ms + ttl_ms)
 }

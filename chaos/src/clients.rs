@@ -148,7 +148,11 @@ impl Clients {
             return self.put_host();
         }
         match *self.dice.weighted(WISHES) {
-            Wish::Place => Request::Place(self.place()),
+            Wish::Place => {
+                let some = if self.dice.chance(200) { self.dice.between(1, 2) } else { 0 };
+                let among = (0..some).map(|_| self.any_host()).collect();
+                Request::Place(PlaceRequest { among, ..self.place() })
+            }
             Wish::Pin => {
                 let pinned = self.any_host();
                 Request::Place(PlaceRequest { pinned: Some(pinned), ..self.place() })

@@ -33,7 +33,7 @@ impl Reporter {
             digest: [dice.below(256) as u8; 16],
             taken_ns: dice.chance(700).then(|| self.past(dice)),
             last: dice.chance(900),
-            reports: vec![UseReport { host, used, vms, note: "available".into() }],
+            reports: vec![UseReport { host, used, vms }],
         };
         self.last = Some(reports.clone());
         Request::ReportUse(Box::new(reports))

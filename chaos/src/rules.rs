@@ -113,7 +113,8 @@ impl Model {
             return Ok(());
         }
         for (name, home) in &self.hosts {
-            let asked = placing.pinned.as_ref().is_none_or(|pinned| pinned == name);
+            let asked = placing.pinned.as_ref().is_none_or(|pinned| pinned == name)
+                && (placing.among.is_empty() || placing.among.contains(name));
             if asked && self.fits(&placing.vm, home) == Fits::Yes {
                 let vm = &placing.vm.key;
                 return broken(Law::Progress, format!("{vm} was rejected, but {name} can take it"));

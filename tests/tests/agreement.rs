@@ -133,6 +133,7 @@ impl Scene {
             strategy: how.strategy,
             alternatives: alternatives.collect(),
             rejections: choice.rejections.clone(),
+            policy_rejections: Vec::new(),
             hosts_considered: choice.considered,
             based_on: self.snapshot.revision,
             policy_revision: 0,

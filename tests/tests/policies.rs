@@ -1,7 +1,7 @@
 //! Policies on the living fleet: the solver reads them over columns, the verifier rule by rule for
 //! one host. On random clusters with random policies the two say the same of every host.
 
-use cluster::{HostIx, Index, Reason, Snapshot, Vm};
+use cluster::{HostIx, Index, Placed, Reason, Snapshot, Vm};
 use fixture::{Dice, small};
 use policy::{ActiveSet, Configuration, Syntax};
 use solver::{How, Problem, Scratch};
@@ -31,11 +31,23 @@ fn solver_and_verifier_read_policies_alike_on_random_clusters() {
             removed += scene.compare(&vm, seed);
             let how = How::default();
             let choice = solver::place(&mut scene.problem, &mut scene.scratch, &vm, &how);
+            let mut fresh = Scene::new(scene.snapshot.clone(), Arc::clone(&scene.policies));
+            let afresh = solver::place(&mut fresh.problem, &mut fresh.scratch, &vm, &how);
+            assert_eq!(choice, afresh, "seed {seed}: what is kept is what is worked out anew");
             let Some(chosen) = choice.host else { continue };
             assert_eq!(chosen.breakdown.total(), chosen.score, "seed {seed}");
             scored += u32::from(chosen.breakdown.policy != 0);
             scene.problem.add_vm(chosen.host, &vm, &chosen.committed);
             scene.ledger.add_vm(chosen.host, &vm, &chosen.committed).expect("a new VM");
+            let host = scene.snapshot.hosts[chosen.host.row()].id.clone();
+            scene.snapshot.placed.push(Placed {
+                vm: Arc::new(vm),
+                host,
+                committed: chosen.committed,
+                over_capacity: false,
+                adopted: false,
+                held: false,
+            });
         }
     }
     println!("{removed} hosts removed by policies, {scored} choices with points");

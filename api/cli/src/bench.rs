@@ -1,7 +1,9 @@
 //! `novaplace bench`: figures for this machine, the last line as JSON where asked.
 
 use benches::http::{self, HttpSpec};
+use benches::policy;
 use benches::recovery::{self, RecoverySpec};
+use benches::reload::{self, ReloadSpec};
 use benches::scale::{self, ScaleSpec};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -13,6 +15,10 @@ pub(crate) enum Bench {
     Scale(Scale),
     /// The whole service under open-loop load, every answer durable
     Http(Http),
+    /// One filter and score policy over all hosts, beside NovaCron's way of evaluating it
+    Policy(Policy),
+    /// The service under open-loop load while a policy file is replaced again and again
+    Reload(Reload),
     /// Time from a dead process to a verified state, with a long tail of commands to replay
     Recovery(Recovery),
 }
@@ -56,6 +62,42 @@ pub(crate) struct Http {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Policy {
+    #[arg(long, default_value_t = 10_000)]
+    hosts: usize,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one line of JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Reload {
+    #[arg(long, default_value_t = 10_000)]
+    hosts: usize,
+    #[arg(long, default_value_t = 100_000)]
+    vms: usize,
+    /// Requests a second, sent on a timetable whatever the answers do
+    #[arg(long, default_value_t = 2_000)]
+    rps: u32,
+    /// How long to measure, after the fleet is loaded
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Time between two versions of the policy file
+    #[arg(long, default_value_t = 500, value_name = "MS")]
+    every_ms: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// An empty directory on the disk to measure; a temporary one if left out
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+    /// Print one line of JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Recovery {
     #[arg(long, default_value_t = 10_000)]
     hosts: usize,
@@ -81,6 +123,8 @@ impl Bench {
         match self {
             Bench::Scale(scale) => scale.run(),
             Bench::Http(http) => http.run(),
+            Bench::Policy(policy) => policy.run(),
+            Bench::Reload(reload) => reload.run(),
             Bench::Recovery(recovery) => recovery.run(),
         }
     }
@@ -138,6 +182,58 @@ impl Http {
                 report.placed,
                 report.no_room,
                 report.failed,
+            );
+        }
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Policy {
+    #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let Policy { hosts, seed, json } = self;
+        let report = policy::run(hosts, seed)?;
+        if !json {
+            println!(
+                "{hosts} hosts, {} left: p50 {:.3} ms, p99 {:.3} ms; NovaCron's way {:.1} ms, \
+                 {:.0} times as long",
+                report.feasible,
+                report.evaluate_p50_ms,
+                report.evaluate_p99_ms,
+                report.upstream_ms,
+                report.speedup_over_upstream,
+            );
+        }
+        println!("{}", serde_json::to_string(&report)?);
+        // Figures of two things that do not do the same are worth nothing.
+        Ok(ExitCode::from(u8::from(!report.same_answer)))
+    }
+}
+
+impl Reload {
+    #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let Reload { hosts, vms, rps, seconds, every_ms, seed, data_dir, json } = self;
+        let scratch = tempfile::tempdir()?;
+        let data_dir = data_dir.unwrap_or_else(|| scratch.path().join("data"));
+        let policies = scratch.path().join("policies");
+        let program = std::env::current_exe()?;
+        let load = HttpSpec { hosts, vms, rps, seconds, seed, program, data_dir };
+        let report = reload::run(&ReloadSpec { load, policies, every_ms })
+            .map_err(anyhow::Error::from_boxed)?;
+        if !json {
+            println!(
+                "{} reloads at {:.0} of {rps} requests/s: {} dropped, {} failed; in force after \
+                 p50 {:.0} ms, slowest {:.0} ms; requests p50 {:.2} ms, p99 {:.2} ms",
+                report.reloads,
+                report.achieved_rps,
+                report.dropped,
+                report.failed,
+                report.active_within_p50_ms,
+                report.active_within_max_ms,
+                report.http_p50_ms,
+                report.http_p99_ms,
             );
         }
         println!("{}", serde_json::to_string(&report)?);

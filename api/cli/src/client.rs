@@ -30,6 +30,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// A client of another service than the one that verbs ask, with the same patience.
+    pub(crate) fn open_at(&self, server: &str) -> Client {
+        Self { server: server.to_owned(), ..self.clone() }.open()
+    }
+
     pub(crate) fn open(&self) -> Client {
         // The service answers in time or says that it could not; this is for when it is gone.
         let patience = Duration::from_millis(self.timeout_ms) + Duration::from_secs(2);
@@ -47,7 +52,7 @@ impl Connection {
 }
 
 /// `http://HOST:PORT`, without a slash at the end.
-fn base_url(text: &str) -> Result<String, String> {
+pub(crate) fn base_url(text: &str) -> Result<String, String> {
     let address = text.strip_prefix("http://").ok_or("it must start with http://")?;
     let address = address.trim_end_matches('/');
     match address.is_empty() || address.contains(['/', '?', '#', ' ']) {
@@ -194,12 +199,10 @@ impl Client {
             let etag = head.headers.get(ETAG).and_then(|etag| etag.to_str().ok());
             return Ok(Answer { body, etag: etag.map(str::to_owned) });
         }
-        let problem = serde_json::from_slice::<Problem>(&body);
-        Err(match problem {
-            Ok(problem) => ClientError::Refused(Box::new(problem)),
-            Err(_) => {
-                ClientError::Foreign { server: self.server.clone(), status: head.status.as_u16() }
-            }
+        let status = head.status.as_u16();
+        Err(match problem(&body, status) {
+            Some(problem) => ClientError::Refused(Box::new(problem)),
+            None => ClientError::Foreign { server: self.server.clone(), status },
         })
     }
 
@@ -207,6 +210,15 @@ impl Client {
         let again = matches!(&error, ureq::Error::Io(_) | ureq::Error::ConnectionFailed);
         ClientError::Unreachable { server: self.server.clone(), reason: error.to_string(), again }
     }
+}
+
+/// A problem document, or an error in NovaCron's form, which its own routes answer with.
+fn problem(body: &[u8], status: u16) -> Option<Problem> {
+    let ours = serde_json::from_slice::<Problem>(body).ok();
+    ours.or_else(|| {
+        let theirs = serde_json::from_slice::<wire::novacron::Failure>(body).ok()?;
+        Some(theirs.to_problem(status))
+    })
 }
 
 /// Why there is no answer to go on with.

@@ -11,11 +11,13 @@ mod config;
 mod decision;
 mod events;
 mod host;
+mod import;
 mod input;
 mod list;
 mod offline;
 mod output;
 mod placement;
+mod policy;
 mod progress;
 mod serve;
 mod state;
@@ -34,7 +36,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
-  1    answered, and the answer is no: no room, does not fit, differs, violations, refused items
+  1    answered, and the answer is no: no room, does not fit, differs, violations, refused items,
+       a policy with mistakes
   2    wrong usage
   70   serve only: the log failed; start again to recover from it
   255  an error: not reachable, not found, not readable, refused";
@@ -57,12 +60,16 @@ enum Verb {
     Vm(Box<vm::Vm>),
     /// How much each part of a score counts
     Weights(weights::Weights),
+    /// Policies: check, list, show, install, activate, tune, deactivate, rollback
+    Policy(Box<policy::Policy>),
     /// What all hosts have, what is promised and what is left
     Capacity(capacity::Capacity),
     /// Whether two services, or two moments, hold the same
     State(state::State),
     /// What happens in the cluster
     Events(events::Events),
+    /// Bring in what another system knows
+    Import(import::Import),
     /// Look at recorded decisions, or compute them again
     #[command(subcommand)]
     Decision(decision::Decision),
@@ -91,9 +98,11 @@ fn main() -> ExitCode {
         Verb::Host(host) => host.run(),
         Verb::Vm(vm) => vm.run(),
         Verb::Weights(weights) => weights.run(),
+        Verb::Policy(policy) => policy.run(),
         Verb::Capacity(capacity) => capacity.run(),
         Verb::State(state) => state.run(),
         Verb::Events(events) => events.run(),
+        Verb::Import(import) => import.run(),
         Verb::Decision(decision) => decision.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Backup(backup) => backup.run(),

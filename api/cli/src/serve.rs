@@ -8,7 +8,7 @@ pub(crate) use settings::{Settings, schema};
 use anyhow::Context;
 use cluster::{Dimensions, Name};
 use engine::{Call, Clock, Engine, Options, Refusal, Request};
-use server::{AcceptLimits, App, Service, check_listen, router};
+use server::{AcceptLimits, App, PolicyDirectory, Service, Watching, check_listen, router};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::pin::pin;
@@ -28,6 +28,11 @@ pub(crate) fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let settings = settings.complete()?;
     start_logging(&settings);
     check_listen(settings.listen, settings.insecure_public)?;
+    let (ttl_ms, allowed) = (settings.novacron_hold_ttl_ms, engine::HOLD_TTL_MS);
+    if !allowed.contains(&ttl_ms) {
+        let (least, most) = (allowed.start(), allowed.end());
+        anyhow::bail!("--novacron-hold-ttl-ms is {ttl_ms}; it must be from {least} to {most}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(settings))
 }
@@ -41,7 +46,11 @@ fn open(settings: &settings::Complete) -> anyhow::Result<Engine<EmbeddedLog>> {
     let options = Options { snapshot_every: settings.snapshot_every, retain: settings.retain };
     let mut engine = Engine::open(log, options)
         .with_context(|| format!("cannot recover from {}", data_dir.display()))?;
-    declare(&mut engine, &settings.dimensions)?;
+    let mut dimensions = settings.dimensions.clone();
+    if settings.novacron_max_vms_per_node > 0 {
+        dimensions.push(server::VM_SLOTS.to_owned());
+    }
+    declare(&mut engine, &dimensions)?;
     Ok(engine)
 }
 
@@ -83,7 +92,7 @@ async fn serve(settings: settings::Complete) -> anyhow::Result<ExitCode> {
     let serving = tokio::spawn(server::serve(listener, app.clone(), limits, stopped));
     let demo = settings.demo;
     let starting = tokio::task::spawn_blocking(move || start(&settings));
-    let (service, writer) = tokio::select! {
+    let (service, writer, watching) = tokio::select! {
         started = starting => started??,
         // Nothing has been promised yet, and the log survives being dropped at any moment.
         () = &mut told => std::process::exit(0),
@@ -101,6 +110,8 @@ async fn serve(settings: settings::Complete) -> anyhow::Result<ExitCode> {
     if ended.cut_off > 0 {
         tracing::warn!(connections = ended.cut_off, "cut off at the end of the grace period");
     }
+    // Files that change from now on are for the next start; it waits for what it has begun.
+    tokio::task::spawn_blocking(move || drop(watching)).await?;
     service.writer().stop();
     drop(service);
     let engine = tokio::task::spawn_blocking(move || writer.join()).await?;
@@ -117,9 +128,9 @@ async fn serve(settings: settings::Complete) -> anyhow::Result<ExitCode> {
     }
 }
 
-type Started = (Service, JoinHandle<Engine<EmbeddedLog>>);
+type Started = (Service, JoinHandle<Engine<EmbeddedLog>>, Option<Watching>);
 
-/// Recovers the state and starts the writer on it.
+/// Recovers the state, starts the writer on it, and brings in what it is told to begin with.
 fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
     let started = Instant::now();
     let engine = open(settings)?;
@@ -129,10 +140,27 @@ fn start(settings: &settings::Complete) -> anyhow::Result<Started> {
     tracing::info!(%revision, hosts, vms, seconds, "recovered");
     let clock: Clock = Arc::new(now_ms);
     let (service, writer) = Service::start(engine, settings.queue, clock)?;
+    let service = service.with(server::Options {
+        hold_ttl_ms: settings.novacron_hold_ttl_ms,
+        max_vms_per_node: settings.novacron_max_vms_per_node,
+        advise: settings.advise,
+    });
+    if settings.advise {
+        tracing::info!("advising only: nothing is placed");
+    }
+    // An IPv4 loopback address in IPv6 clothes is as private as without.
+    let private = settings.listen.ip().to_canonical().is_loopback();
+    let service = service.with_ai_routes(private || settings.ai_routes_open);
     if settings.demo {
         demo::load(service.writer())?;
     }
-    Ok((service, writer))
+    let watching = settings.policies.as_ref().map(|path| {
+        let (path, keep_removed) = (path.clone(), settings.policies_keep_removed);
+        let directory = PolicyDirectory { path, keep_removed };
+        let shown = directory.path.display().to_string();
+        directory.watch(&service).with_context(|| format!("cannot read policies in {shown}"))
+    });
+    Ok((service, writer, watching.transpose()?))
 }
 
 /// Done when a signal asks the service to stop.

@@ -107,6 +107,7 @@ fn bare(now: &Snapshot, claim: &Claim) -> Violations {
         strategy: Default::default(),
         alternatives: Default::default(),
         rejections: Rejections::default(),
+        policy_rejections: Vec::new(),
         hosts_considered: 0,
         based_on: now.revision,
         policy_revision: 0,

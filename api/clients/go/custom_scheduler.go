@@ -17,6 +17,8 @@ const DefaultSchedulerDeadline = 75 * time.Millisecond
 type InventoryView interface {
 	// Generation is what the service was last known to have.
 	Generation() uint64
+	// Available is how many nodes it has that take VMs.
+	Available() int
 	// Resync asks for the whole inventory to be sent soon. It must not block.
 	Resync()
 }
@@ -56,7 +58,7 @@ type SchedulerCounters struct {
 // NewCustomScheduler makes the function that NovaCron's vm.VMScheduler.SetCustomScheduler takes.
 //
 // The function sends the VM and the ids of the nodes that fit, never the nodes, and accepts only one
-// of them as the answer. If the service is late, failing, unreachable, at another generation or
+// of them as the answer. Of a large fleet that an inventory covers it sends not even the ids. If the service is late, failing, unreachable, at another generation or
 // wrong, the function itself takes the least loaded of them: creating a VM never depends on the
 // service. It returns an error when nothing fits, or when the service says so.
 //
@@ -87,11 +89,11 @@ func (s customScheduler[V, N]) schedule(v V, nodes []N) (string, error) {
 		return "", errNoCandidates
 	}
 	vm := s.options.VM(v)
-	candidates := s.candidates(vm, nodes)
+	candidates, available := s.candidates(vm, nodes)
 	if len(candidates) == 0 {
 		return "", ErrNoNodeFits
 	}
-	chosen, err := s.remote(vm, candidates)
+	chosen, err := s.remote(vm, candidates, available)
 	if err == nil {
 		s.options.Counters.Served.Add(1)
 		return chosen, nil
@@ -107,21 +109,41 @@ func (s customScheduler[V, N]) schedule(v V, nodes []N) (string, error) {
 	return leastLoaded(candidates), nil
 }
 
-func (s customScheduler[V, N]) candidates(vm VMView, nodes []N) []candidate {
-	candidates := make([]candidate, 0, len(nodes))
+// candidates are the nodes that fit; available counts those that take VMs at all.
+func (s customScheduler[V, N]) candidates(vm VMView, nodes []N) (candidates []candidate, available int) {
+	candidates = make([]candidate, 0, len(nodes))
 	for i := range nodes {
-		if node := s.options.Node(nodes[i]); s.options.Limits.admit(vm, node) {
+		node := s.options.Node(nodes[i])
+		if s.options.Limits.seen(node).Status == StatusAvailable {
+			available++
+		}
+		if s.options.Limits.admit(vm, node) {
 			candidates = append(candidates, candidate{node.NodeID, loadOf(node)})
 		}
 	}
-	return candidates
+	return candidates, available
+}
+
+// longList is how many candidates are named whatever they are. Naming a whole fleet takes both sides
+// longer than the choice itself.
+const longList = 256
+
+// known reports whether the service, left to itself, would choose among the same candidates: it has
+// as many nodes as there are, and what sets candidates apart is their room, which it knows. If it is
+// wrong about one after all, the check of the answer finds that.
+func (s customScheduler[V, N]) known(vm VMView, available int) bool {
+	byLabel := s.options.Limits.EnableNodeLabels && len(vm.Tags) > 0
+	return s.options.Inventory != nil && s.options.Inventory.Available() == available && !byLabel
 }
 
 // remote asks the service and checks its answer.
-func (s customScheduler[V, N]) remote(vm VMView, candidates []candidate) (string, error) {
-	request := ScheduleRequest{VM: vm.Config, CandidateNodeIDs: make([]string, len(candidates))}
-	for i, candidate := range candidates {
-		request.CandidateNodeIDs[i] = candidate.id
+func (s customScheduler[V, N]) remote(vm VMView, candidates []candidate, available int) (string, error) {
+	request := ScheduleRequest{VM: vm.Config}
+	if len(candidates) <= longList || !s.known(vm, available) {
+		request.CandidateNodeIDs = make([]string, len(candidates))
+		for i, candidate := range candidates {
+			request.CandidateNodeIDs[i] = candidate.id
+		}
 	}
 	if s.options.Inventory != nil {
 		request.Generation = s.options.Inventory.Generation()
@@ -135,7 +157,7 @@ func (s customScheduler[V, N]) remote(vm VMView, candidates []candidate) (string
 		}
 		return "", err
 	}
-	if !slices.Contains(request.CandidateNodeIDs, answer.NodeID) {
+	if !slices.ContainsFunc(candidates, func(c candidate) bool { return c.id == answer.NodeID }) {
 		s.options.Counters.Mismatch.Add(1)
 		return "", fmt.Errorf("novaplace: the service answered node %q, which is no candidate", answer.NodeID)
 	}

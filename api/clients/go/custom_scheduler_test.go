@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -282,6 +284,57 @@ func TestTiesGoToTheLowestIDInAnyOrder(t *testing.T) {
 		if got, err := schedule(vmOf(1, 1), nodes); got != "n1" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
+	}
+}
+
+func TestALargeFleetIsNotNamedWhenTheServiceKnowsIt(t *testing.T) {
+	const size = longList + 10
+	large := func(int, *NodeResourceInfo) {}
+	tagged := vmOf(1, 1)
+	tagged.config.Tags = map[string]string{"disk": "ssd"}
+	cases := map[string]struct {
+		vm     *myVM
+		limits Limits
+		// change makes the scheduler's nodes differ from those that were synced.
+		change func(int, *NodeResourceInfo)
+		count  int
+		named  int
+	}{
+		"all of it":             {vmOf(1, 1), Limits{}, large, size, 0},
+		"some are full":         {vmOf(1, 1), Limits{}, func(i int, n *NodeResourceInfo) { n.UsedCPU = 16 * (1 - min(i, 1)) }, size, 0},
+		"a small fleet":         {vmOf(1, 1), Limits{}, large, longList, longList},
+		"one is gone":           {vmOf(1, 1), Limits{}, func(i int, n *NodeResourceInfo) { n.Status = []string{"offline", StatusAvailable}[min(i, 1)] }, size, size - 1},
+		"tags that are labels":  {tagged, Limits{EnableNodeLabels: true}, func(i int, n *NodeResourceInfo) { n.Labels = tagged.config.Tags }, size, size},
+		"tags that are no wish": {tagged, Limits{}, large, size, 0},
+		"one has its most VMs":  {vmOf(1, 1), Limits{MaxVMsPerNode: 5}, func(i int, n *NodeResourceInfo) { n.VMCount = 5 * (1 - min(i, 1)) }, size, size - 1},
+	}
+	for name, c := range cases {
+		c := c
+		t.Run(name, func(t *testing.T) {
+			stub := newStub(t)
+			client := stub.client(Options{})
+			nodes := make([]NodeResourceInfo, c.count)
+			for i := range nodes {
+				nodes[i] = node(fmt.Sprintf("n%03d", i))
+			}
+			syncer := NewInventorySyncer(client, func() []NodeResourceInfo { return nodes }, InventorySyncerOptions{})
+			mustSync(t, syncer)
+			for i := range nodes {
+				c.change(i, &nodes[i])
+			}
+			options := schedulerOptions()
+			options.Inventory, options.Limits = syncer, c.limits
+			got, err := NewCustomScheduler(client, options)(c.vm, pointers(nodes...))
+			if err != nil || !c.limits.admit(viewOf(c.vm), nodes[slices.IndexFunc(nodes, func(n NodeResourceInfo) bool { return n.NodeID == got })]) {
+				t.Errorf("got %q, %v", got, err)
+			}
+			var sent ScheduleRequest
+			all := stub.seen()
+			json.Unmarshal(all[len(all)-1].body, &sent)
+			if len(sent.CandidateNodeIDs) != c.named {
+				t.Errorf("%d nodes were named, want %d", len(sent.CandidateNodeIDs), c.named)
+			}
+		})
 	}
 }
 

@@ -37,6 +37,7 @@ type InventorySyncer struct {
 
 	// acknowledged is the generation that the service was last known to have.
 	acknowledged atomic.Uint64
+	available    atomic.Int64
 	whole        atomic.Bool
 
 	mu sync.Mutex
@@ -112,6 +113,11 @@ func (s *InventorySyncer) Generation() uint64 {
 	return s.acknowledged.Load()
 }
 
+// Available is how many nodes that take VMs the service was last sent.
+func (s *InventorySyncer) Available() int {
+	return int(s.available.Load())
+}
+
 // Resync makes the next sync a whole one, and wakes Run for it.
 func (s *InventorySyncer) Resync() {
 	s.whole.Store(true)
@@ -184,6 +190,13 @@ func (s *InventorySyncer) sendAll(ctx context.Context, nodes map[string]NodeReso
 
 func (s *InventorySyncer) accept(nodes map[string]NodeResourceInfo, state *InventoryState) {
 	s.sent = nodes
+	available := 0
+	for _, node := range nodes {
+		if node.Status == StatusAvailable {
+			available++
+		}
+	}
+	s.available.Store(int64(available))
 	if s.options.OnRefused != nil {
 		for _, refused := range state.Refused {
 			s.options.OnRefused(refused)

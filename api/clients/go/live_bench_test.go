@@ -34,7 +34,7 @@ const benchPolicy = `policy "Bench least used" {
 
 // BenchmarkEvaluate10k evaluates one policy with a filter and a score.
 func BenchmarkEvaluate10k(b *testing.B) {
-	client, _ := benchFleet(b)
+	client, _ := benchFleet(b, "/scheduler/policies/{id}/activate", "/scheduler/policies/evaluate/placement")
 	ctx := context.Background()
 	client.DeletePolicy(ctx, "bench-least-used")
 	if _, err := client.RegisterPolicy(ctx, PolicyDraft{DSL: benchPolicy, Author: "bench"}); err != nil {
@@ -57,7 +57,7 @@ func BenchmarkEvaluate10k(b *testing.B) {
 // BenchmarkCustomScheduler10k is a placement by the seam of NovaCron's scheduler, which hands over
 // all its nodes.
 func BenchmarkCustomScheduler10k(b *testing.B) {
-	client, syncer := benchFleet(b)
+	client, syncer := benchFleet(b, "/scheduler/vms/{vm_id}/schedule")
 	options := schedulerOptions()
 	options.Inventory = syncer
 	schedule := NewCustomScheduler(client, options)
@@ -90,8 +90,8 @@ func BenchmarkSync10k(b *testing.B) {
 	})
 }
 
-func benchFleet(b *testing.B) (*Client, *InventorySyncer) {
-	client := live(b, "/scheduler/inventory", "/scheduler/policies/evaluate/placement")
+func benchFleet(b *testing.B, routes ...string) (*Client, *InventorySyncer) {
+	client := live(b, append(routes, "/scheduler/inventory")...)
 	syncer := NewInventorySyncer(client, benchNodes, InventorySyncerOptions{})
 	mustSync(b, syncer)
 	return client, syncer

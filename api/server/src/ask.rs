@@ -37,6 +37,11 @@ impl Ask {
         self.seen.map(Generation)
     }
 
+    /// The same caller, for requests that a key cannot stand for.
+    pub(crate) fn without_key(&self) -> Self {
+        Self { idempotency_key: None, ..self.clone() }
+    }
+
     pub(crate) fn dry(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
     }

@@ -11,6 +11,7 @@
 )]
 
 mod accept;
+mod advice;
 mod app;
 mod ask;
 mod body;
@@ -21,8 +22,10 @@ mod gate;
 mod listen;
 mod metrics;
 mod opening;
+mod options;
 mod policies;
 mod policy_files;
+mod reload;
 mod routes;
 mod service;
 mod unread;
@@ -32,5 +35,7 @@ pub use app::{openapi, router};
 pub use gate::{Gate, Pass};
 pub use listen::{ListenError, check_listen};
 pub use opening::App;
+pub use options::{Options, VM_SLOTS};
 pub use policy_files::{AcceptedFile, MAX_POLICY_FILES, PolicyFiles, RejectedFile};
+pub use reload::{PolicyDirectory, Watching};
 pub use service::Service;

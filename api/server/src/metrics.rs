@@ -31,6 +31,7 @@ pub(crate) struct Metrics {
     decision_seconds: Histogram,
     commit_seconds: Histogram,
     log_failures: Counter,
+    policy_files: Family<Ended, Counter>,
     policy_changes: Counter,
     policy_errors: Counter,
     now: Now,
@@ -99,6 +100,8 @@ impl Metrics {
         );
         let log_failures = Counter::default();
         registry.register("log_failures", "Commits that failed", log_failures.clone());
+        let policy_files = Family::<Ended, Counter>::default();
+        registry.register("policy_files", "Policy files taken note of", policy_files.clone());
         let policy_changes = Counter::default();
         registry.register(
             "policy_changes",
@@ -136,6 +139,7 @@ impl Metrics {
             decision_seconds,
             commit_seconds,
             log_failures,
+            policy_files,
             policy_changes,
             policy_errors,
             now,
@@ -165,6 +169,11 @@ impl Metrics {
                 self.log_failures.inc();
             }
         }
+    }
+
+    /// A policy file was `accepted`, `rejected` or `removed`.
+    pub(crate) fn policy_file(&self, outcome: &'static str) {
+        self.policy_files.get_or_create(&Ended { outcome }).inc();
     }
 
     fn attempted(&self, reply: &Result<Reply, Refusal>) {

@@ -70,7 +70,7 @@ impl PolicyFiles {
         known.accepted.values().find(|file| file.policy == policy).map(|file| file.file.clone())
     }
 
-    pub(crate) fn rejected_count(&self) -> usize {
+    pub fn rejected_count(&self) -> usize {
         self.known().rejected.len()
     }
 

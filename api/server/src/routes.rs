@@ -1,5 +1,6 @@
 //! One file per resource.
 
+mod advice;
 mod bulk;
 mod cluster_wide;
 mod events;
@@ -32,6 +33,7 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(policies::routes())
         .merge(events::routes())
         .merge(health::routes())
+        .merge(advice::routes())
         .merge(novacron::routes())
 }
 

@@ -1,12 +1,15 @@
 //! The engine as the routes see it: asynchronous, with deadlines, and showing only what is durable.
 
+use crate::advice::Book;
 use crate::ask::Ask;
 use crate::body::aside;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::options::Options;
 use crate::policies::Policies;
 use crate::policy_files::PolicyFiles;
+use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
     Call, Caller, Clock, Core, Engine, History, IdempotencyKey, Refusal, Reply, Request, State,
@@ -17,6 +20,7 @@ use std::thread::JoinHandle;
 use store::CommandLog;
 use tokio::sync::{oneshot, watch};
 use wire::Code;
+use wire::novacron::NodeResourceInfo;
 
 /// A handle to the running service. Cloning it is cheap.
 #[derive(Clone, Debug)]
@@ -26,6 +30,11 @@ pub struct Service {
     durable: watch::Receiver<Revision>,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) advice: Arc<Book>,
+    pub(crate) options: Options,
+    /// What was measured lately, for NovaCron's AI routes.
+    pub(crate) samples: Arc<Samples>,
+    pub(crate) ai_routes_open: bool,
     dimensions: Arc<Dimensions>,
     clock: ClockHandle,
     policy_files: PolicyFiles,
@@ -80,11 +89,39 @@ impl Service {
         });
         let (writer, thread) = Writer::spawn(engine, queue, Arc::clone(&clock), listener)?;
         let clock = ClockHandle(clock);
-        let policy_files = PolicyFiles::default();
-        let policies = Arc::default();
-        let service =
-            Self { writer, durable, events, metrics, dimensions, clock, policy_files, policies };
+        let samples = Arc::new(Samples::default());
+        let (advice, options) = (Arc::default(), Options::default());
+        let service = Self {
+            writer,
+            durable,
+            events,
+            metrics,
+            advice,
+            options,
+            samples,
+            ai_routes_open: true,
+            dimensions,
+            clock,
+            policy_files: PolicyFiles::default(),
+            policies: Arc::default(),
+        };
         Ok((service, thread))
+    }
+
+    /// The same service with other settings. To be called before anything is asked of it.
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Whether NovaCron's AI routes answer. They take callers at their word, so that they are for
+    /// this machine only unless the operator says otherwise.
+    pub fn with_ai_routes(self, open: bool) -> Self {
+        Self { ai_routes_open: open, ..self }
+    }
+
+    /// Takes in what a node reports of its use, as evidence for predictions.
+    pub fn observe(&self, node: &NodeResourceInfo) {
+        self.samples.record_node(node, self.now_ms());
     }
 
     pub fn writer(&self) -> &Writer {
@@ -100,7 +137,7 @@ impl Service {
         Arc::clone(&self.dimensions)
     }
 
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub(crate) fn now_ms(&self) -> u64 {
         (self.clock.0)()
     }
@@ -128,6 +165,11 @@ impl Service {
         tenant: &Name,
         request: Request,
     ) -> Result<Reply, Failure> {
+        let places = matches!(request, Request::Place(_) | Request::PlaceBatch { .. });
+        if self.options.advise && places && !ask.dry_run {
+            let detail = "the service was started with --advise and places nothing";
+            return Err(Failure::new(Code::ADVISE_MODE, detail));
+        }
         let (sender, receiver) = oneshot::channel();
         let answer = Box::new(Waiting(sender));
         if ask.dry_run {
@@ -141,7 +183,7 @@ impl Service {
             };
             let left = ask.time_left().as_millis();
             let left = u64::try_from(left).unwrap_or(u64::MAX);
-            let deadline_ms = (self.clock.0)().saturating_add(left);
+            let deadline_ms = self.now_ms().saturating_add(left);
             self.writer.submit(call, Some(deadline_ms), answer);
         }
         match receiver.await {

@@ -137,7 +137,10 @@ pub struct HostView {
     pub allocatable: Quantities,
     /// What VMs and reservations on the host have been promised.
     pub allocated: Quantities,
-    /// Allocatable less allocated; zero where adopted VMs take more than there is.
+    /// What others use beside that, as far as it is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<Quantities>,
+    /// Allocatable less allocated and foreign; zero where more is taken than there is.
     pub free: Quantities,
     pub vm_count: u64,
     /// How often the host has changed; what `ETag` and `If-Match` carry.
@@ -157,7 +160,9 @@ impl HostView {
         dimensions: &Dimensions,
     ) -> Self {
         let promised = |dim| host.allocatable(dim);
-        let free = |dim| promised(dim).saturating_sub(allocated.get(dim));
+        let foreign = &host.foreign.used;
+        let taken = |dim| allocated.get(dim).saturating_add(foreign.get(dim));
+        let free = |dim| promised(dim).saturating_sub(taken(dim));
         let mut spec = HostSpec::new(host, dimensions);
         spec.capacity = Quantities::full(&host.capacity, dimensions);
         Self {
@@ -165,6 +170,7 @@ impl HostView {
             health: Word(health),
             allocatable: Quantities::of(dimensions.iter().map(|d| (d, promised(d))), dimensions),
             allocated: Quantities::full(allocated, dimensions),
+            foreign: (!foreign.is_zero()).then(|| Quantities::full(foreign, dimensions)),
             free: Quantities::of(dimensions.iter().map(|d| (d, free(d))), dimensions),
             vm_count,
             generation: generation.0,
@@ -270,6 +276,7 @@ impl Read for Host {
             "health",
             "allocatable",
             "allocated",
+            "foreign",
             "free",
             "vm_count",
             "generation",

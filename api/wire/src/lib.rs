@@ -11,6 +11,7 @@
     deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)
 )]
 
+mod advice;
 pub mod certify;
 mod decision;
 mod fault;
@@ -33,6 +34,7 @@ mod suggest;
 mod vm;
 mod words;
 
+pub use advice::{AdviceEntry, AdviceTotals, AdviceView};
 pub use fault::Fault;
 pub use hardware::{AcceleratorSpec, GpuSpec, HardwareSpec, NumaNodeSpec, PciePortSpec};
 pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};

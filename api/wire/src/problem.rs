@@ -72,6 +72,7 @@ codes! {
     VM_EXISTS 409 "vm_exists" "The VM exists already with another body" "use another id, or repeat the same body"
     CONCURRENT_UPDATE 409 "concurrent_update" "Changed by someone else meanwhile" "read it again and repeat with the new ETag"
     DOES_NOT_FIT 409 "does_not_fit" "There is no room for this" "ask for less, or place it elsewhere"
+    ADVISE_MODE 409 "advise_mode" "The service only advises" "repeat with dry_run=true, or start the service without --advise"
     CONFLICT 409 "conflict" "Not possible in the present state" "read the state and decide again"
     RESERVATION_ENDED 410 "reservation_ended" "The reservation is over" "place the VM again"
     POLICY_NOT_FOUND 404 "policy_not_found" "No such policy" "GET /v1/policies lists what is installed"

@@ -3,7 +3,7 @@
 
 use crate::report::UseReport;
 use crate::request::Refusal;
-use cluster::{Amounts, Dimensions, Host, MAX_AMOUNT, Strength, Vm};
+use cluster::{Amounts, Dimensions, Host, MAX_AMOUNT, Name, Strength, Vm};
 
 /// Shortest and longest time a reservation may be held.
 pub const HOLD_TTL_MS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000;
@@ -14,7 +14,8 @@ pub const MAX_BATCH: usize = 10_000;
 /// Most hosts in one piece of a report: its command stays well below what a log record may hold.
 pub const MAX_REPORTS: usize = 10_000;
 
-const MAX_NOTE_BYTES: usize = 64;
+/// Most hosts that one placement may name to choose from.
+const MAX_AMONG: usize = 20_000;
 
 /// Most entries in any one list of a host or VM.
 const MAX_LIST: usize = 256;
@@ -68,12 +69,7 @@ pub(crate) fn demand(demand: &Amounts, dimensions: &Dimensions) -> Result<(), Re
 }
 
 pub(crate) fn use_report(report: &UseReport, dimensions: &Dimensions) -> Result<(), Refusal> {
-    amounts("used", &report.used, dimensions, MAX_AMOUNT)?;
-    if report.note.len() > MAX_NOTE_BYTES {
-        let problem = format!("has {} bytes; at most {MAX_NOTE_BYTES} are kept", report.note.len());
-        return Err(invalid("status", &problem));
-    }
-    Ok(())
+    amounts("used", &report.used, dimensions, MAX_AMOUNT)
 }
 
 pub(crate) fn hold_ttl(ttl_ms: Option<u64>) -> Result<(), Refusal> {
@@ -88,6 +84,14 @@ pub(crate) fn hold_ttl(ttl_ms: Option<u64>) -> Result<(), Refusal> {
         )),
         _ => Ok(()),
     }
+}
+
+pub(crate) fn among(hosts: &[Name]) -> Result<(), Refusal> {
+    if hosts.len() <= MAX_AMONG {
+        return Ok(());
+    }
+    let problem = format!("names {} hosts; at most {MAX_AMONG} are allowed", hosts.len());
+    Err(invalid("among", &problem))
 }
 
 fn amounts(field: &str, amounts: &Amounts, dims: &Dimensions, max: u64) -> Result<(), Refusal> {

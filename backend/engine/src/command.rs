@@ -78,6 +78,8 @@ pub struct Placing {
     pub strategy: Option<Strategy>,
     /// The host the caller insisted on, if any.
     pub pinned: Option<Name>,
+    /// The hosts the caller would have, if not all of them.
+    pub among: Vec<Name>,
     pub hold: Option<Hold>,
     /// Fingerprint of the request, so that the same request again gets the same answer.
     pub request_hash: [u8; 16],

@@ -20,8 +20,8 @@ use verify::Ledger;
 impl Core {
     /// Decides one request against the state as it is.
     ///
-    /// A pinned request is decided as if the VM had a rule that names the host, so that it takes
-    /// the same path, the same checks and the same accounting as any other.
+    /// A request for certain hosts is decided as if the VM had a rule that names them, so that it
+    /// takes the same path, the same checks and the same accounting as any other.
     pub fn decide(&mut self, request: &PlaceRequest) -> Result<Placing, Refusal> {
         let how = self.how(request);
         let vm = match &request.pinned {
@@ -32,9 +32,10 @@ impl Core {
                     let choice = unchecked(ix, &request.vm);
                     return Ok(self.placing(request, request.fingerprint(), &how, choice));
                 }
-                Cow::Owned(pinned(&request.vm, host))
+                Cow::Owned(only_on(&request.vm, vec![host.clone()]))
             }
-            None => Cow::Borrowed(request.vm.as_ref()),
+            None if request.among.is_empty() => Cow::Borrowed(request.vm.as_ref()),
+            None => Cow::Owned(only_on(&request.vm, request.among.clone())),
         };
         let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, &how);
         if let Some(chosen) = &choice.host {
@@ -93,6 +94,7 @@ impl Core {
         Placing {
             strategy: request.strategy,
             pinned: request.pinned.clone(),
+            among: request.among.clone(),
             hold: None,
             request_hash,
             committed,
@@ -157,12 +159,12 @@ pub(crate) fn verified(
     }
 }
 
-/// The VM with a rule that only `host` will do.
-fn pinned(vm: &Vm, host: &Name) -> Vm {
+/// The VM with a rule that only these hosts will do.
+fn only_on(vm: &Vm, hosts: Vec<Name>) -> Vm {
     let mut vm = vm.clone();
     vm.affinities.push(Affinity {
         kind: AffinityKind::Together,
-        subject: Subject::Hosts(vec![host.clone()]),
+        subject: Subject::Hosts(hosts),
         level: Level::Host,
         strength: Strength::Required,
     });

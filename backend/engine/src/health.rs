@@ -20,6 +20,8 @@ const MOST_DOUBLINGS: u32 = 6;
 #[derive(Debug, Default)]
 pub struct Monitor {
     pulses: Vec<Pulse>,
+    /// Where the round that is under way goes on.
+    next_row: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,10 +49,15 @@ impl Monitor {
         true
     }
 
-    /// Hosts whose health should change now, in order of their rows.
-    pub fn judge(&mut self, state: &State, now_ms: u64) -> Vec<(Name, Health)> {
+    /// Goes on with a round over all hosts, by this many rows at most, and returns the hosts whose
+    /// health should change now. Looking at a host means fetching it from far away in memory, so a
+    /// writer with callers waiting takes a large fleet in small steps.
+    pub fn judge(&mut self, state: &State, now_ms: u64, rows: usize) -> Vec<(Name, Health)> {
         let mut verdicts = Vec::new();
-        for (ix, entry) in state.hosts() {
+        let first = self.next_row;
+        let last = first.saturating_add(rows);
+        self.next_row = if last < state.row_count() { last } else { 0 };
+        for (ix, entry) in state.hosts_between(first, last) {
             let deadline_ms = entry.host.heartbeat_deadline_ms;
             if deadline_ms == 0 {
                 continue;
@@ -62,6 +69,11 @@ impl Monitor {
             }
         }
         verdicts
+    }
+
+    /// Whether a round has begun and is not at its end.
+    pub fn is_in_round(&self) -> bool {
+        self.next_row > 0
     }
 
     fn pulse(&mut self, ix: HostIx, incarnation: u64, now_ms: u64) -> &mut Pulse {
@@ -155,7 +167,7 @@ mod tests {
         }
 
         fn judge(&mut self) -> Health {
-            for (host, health) in self.monitor.judge(&self.state, self.now_ms) {
+            for (host, health) in self.monitor.judge(&self.state, self.now_ms, 1) {
                 self.changes += 1;
                 self.apply(Command::SetHostHealth { host, health });
             }
@@ -220,5 +232,25 @@ mod tests {
         assert_eq!(bedside.pass(50, false), Health::Healthy);
         let unknown = bedside.monitor.beat(&bedside.state, &name("nobody"), 0);
         assert!(!unknown);
+    }
+
+    #[test]
+    fn a_round_in_small_steps_finds_every_silent_host() {
+        let mut state = State::new();
+        for row in 0..10 {
+            let mut host = Host::new(name(&format!("h{row}")), Amounts::cpu_memory(1, 1));
+            host.heartbeat_deadline_ms = DEADLINE_MS;
+            let command = Command::PutHost(Box::new(host));
+            let entry = Entry { ts_ms: 0, actor: name("tests"), command };
+            apply(&mut state, &entry).expect("a new host");
+        }
+        let mut monitor = Monitor::default();
+        assert!(monitor.judge(&state, 0, usize::MAX).is_empty() && !monitor.is_in_round());
+        let mut found = Vec::new();
+        for step in 0..4 {
+            found.extend(monitor.judge(&state, 2 * DEADLINE_MS, 3));
+            assert_eq!(monitor.is_in_round(), step < 3);
+        }
+        assert_eq!(found.len(), 10);
     }
 }

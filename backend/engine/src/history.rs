@@ -89,6 +89,7 @@ impl History {
             strategy: placing.strategy,
             hold_ttl_ms: None,
             pinned: placing.pinned.clone(),
+            among: placing.among.clone(),
         };
         let recomputed = match &entry.command {
             Command::Place(placing) => core.decide(&request(placing)).ok(),

@@ -60,6 +60,7 @@ pub use recover::{OpenError, check_sums};
 pub use report::{Gone, Inventory, Report, Told, UseReport, UseReports, VmFact, VmNews, VmReport};
 pub use request::{
     Call, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply, Request,
+    fingerprint,
 };
 pub use snapshots::{Encoded, Freeze};
 pub use state::{DecisionId, Health, HostEntry, State, VmEntry};

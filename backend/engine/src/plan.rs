@@ -175,6 +175,7 @@ impl Core {
     fn plan_place(&mut self, request: &PlaceRequest, time_ms: u64) -> Result<Plan, Refusal> {
         check::vm(&request.vm, self.state.dimensions())?;
         check::hold_ttl(request.hold_ttl_ms)?;
+        check::among(&request.among)?;
         if let Some(placement) = self.placed_before(request)? {
             return Plan::nothing(Outcome::Placement(placement));
         }
@@ -207,7 +208,7 @@ impl Core {
                 let problem = format!("{} is there twice", request.vm.key);
                 return Err(check::invalid(&format!("vms[{position}].id"), &problem));
             }
-            if request.pinned.is_some() {
+            if request.pinned.is_some() || !request.among.is_empty() {
                 let problem = "cannot name a host in a batch; adopt the VM or place it alone";
                 return Err(check::invalid(&format!("vms[{position}].host_id"), problem));
             }

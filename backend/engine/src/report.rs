@@ -39,8 +39,6 @@ pub struct UseReport {
     pub host: Name,
     pub used: Amounts,
     pub vms: Option<u32>,
-    /// What the reporter calls the host's state. Kept to be shown to it again.
-    pub note: String,
 }
 
 /// What has been heard of one VM.
@@ -100,7 +98,6 @@ pub enum Told {
 pub struct Report {
     pub used: Amounts,
     pub vms: Option<u32>,
-    pub note: String,
     pub taken_ns: Option<u64>,
     /// What the VMs that it includes take. Kept up to date as they go.
     pub included: Amounts,

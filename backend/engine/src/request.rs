@@ -133,11 +133,19 @@ pub struct PlaceRequest {
     pub hold_ttl_ms: Option<u64>,
     /// Only this host will do. Every rule is checked all the same.
     pub pinned: Option<Name>,
+    /// Only these hosts will do, if any are named; those that do not exist are passed over.
+    pub among: Vec<Name>,
 }
 
 impl PlaceRequest {
     pub fn new(vm: Vm) -> Self {
-        Self { vm: Arc::new(vm), strategy: None, hold_ttl_ms: None, pinned: None }
+        Self {
+            vm: Arc::new(vm),
+            strategy: None,
+            hold_ttl_ms: None,
+            pinned: None,
+            among: Vec::new(),
+        }
     }
 
     pub(crate) fn fingerprint(&self) -> [u8; 16] {
@@ -164,7 +172,7 @@ impl Request {
 }
 
 /// 128 bits over the canonical encoding of a request: equal requests, equal fingerprints.
-pub(crate) fn fingerprint<T: Serialize>(request: &T) -> [u8; 16] {
+pub fn fingerprint<T: Serialize>(request: &T) -> [u8; 16] {
     let bytes = postcard::to_stdvec(request).unwrap_or_default();
     let mut print = [0; 16];
     blake3::Hasher::new().update(&bytes).finalize_xof().fill(&mut print);

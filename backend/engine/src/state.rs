@@ -8,8 +8,8 @@ use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use crate::weights::WeightHistory;
 use cluster::{
-    Amounts, Dimensions, Generation, Host, HostIx, HostState, Name, Placed, Revision, Snapshot, Vm,
-    VmIx, VmKey,
+    Amounts, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Revision,
+    Snapshot, Vm, VmIx, VmKey,
 };
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
@@ -207,6 +207,22 @@ impl State {
 
     pub fn hosts(&self) -> impl Iterator<Item = (HostIx, &HostEntry)> {
         self.hosts.iter().map(|(ix, entry)| (ix, entry.as_ref()))
+    }
+
+    /// Rows that hosts have or had.
+    pub(crate) fn row_count(&self) -> usize {
+        self.hosts.rows().len()
+    }
+
+    /// The hosts in these rows.
+    pub(crate) fn hosts_between(
+        &self,
+        first: usize,
+        last: usize,
+    ) -> impl Iterator<Item = (HostIx, &HostEntry)> {
+        let rows = self.hosts.rows().as_slice().iter().enumerate();
+        let rows = rows.take(last).skip(first);
+        rows.filter_map(|(row, entry)| Some((HostIx::new(row), entry.as_deref()?)))
     }
 
     pub fn vms(&self) -> impl Iterator<Item = (VmIx, &VmEntry)> {

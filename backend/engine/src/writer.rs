@@ -33,6 +33,8 @@ const SNAPSHOT_TICK: Duration = Duration::from_millis(1);
 
 /// How often heartbeats are looked at.
 const JUDGE_EVERY_MS: u64 = 200;
+/// Hosts looked at before the calls that wait: a few dozen microseconds.
+const JUDGED_AT_ONCE: usize = 256;
 
 /// Milliseconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -254,7 +256,7 @@ impl<L: CommandLog> Worker<L> {
         loop {
             let mut stop = false;
             let mut next = self.first();
-            self.tick();
+            self.tick(next.is_none());
             let started_ms = (self.clock)();
             while let Some(job) = next.take() {
                 if matches!(job, Job::Stop) {
@@ -349,18 +351,24 @@ impl<L: CommandLog> Worker<L> {
         }
     }
 
-    fn tick(&mut self) {
+    fn tick(&mut self, idle: bool) {
         let now_ms = (self.clock)();
         // A tick is refused only when the log has failed, and then the loop ends anyway.
         let _ = self.engine.propose(&Call::internal(Request::Tick), now_ms);
-        if now_ms.saturating_sub(self.judged_ms) >= JUDGE_EVERY_MS {
-            self.judged_ms = now_ms;
-            let verdicts = self.engine.read(|state| self.monitor.lock().judge(state, now_ms));
-            for (host, health) in verdicts {
-                // The host may have been removed since; then there is nothing to say about it.
-                let request = Request::SetHostHealth { host, health };
-                let _ = self.engine.propose(&Call::internal(request), now_ms);
+        let mut monitor = self.monitor.lock();
+        if !monitor.is_in_round() {
+            if now_ms.saturating_sub(self.judged_ms) < JUDGE_EVERY_MS {
+                return;
             }
+            self.judged_ms = now_ms;
+        }
+        let rows = if idle { usize::MAX } else { JUDGED_AT_ONCE };
+        let verdicts = self.engine.read(|state| monitor.judge(state, now_ms, rows));
+        drop(monitor);
+        for (host, health) in verdicts {
+            // The host may have been removed since; then there is nothing to say about it.
+            let request = Request::SetHostHealth { host, health };
+            let _ = self.engine.propose(&Call::internal(request), now_ms);
         }
     }
 

@@ -242,7 +242,6 @@ impl World {
             host: name(&format!("h{host}")),
             used: Amounts::cpu_memory(self.used(host) * 1_000, 0),
             vms: Some(self.vms.values().filter(|vm| vm.host == host).count() as u32),
-            note: "available".into(),
         });
         let reports = reports.collect();
         Message::Report(UseReports {

@@ -98,7 +98,7 @@ impl Feed {
 
 fn used(id: &str, cores: u64) -> UseReport {
     let used = Amounts::cpu_memory(cores * CORE, 0);
-    UseReport { host: name(id), used, vms: None, note: "available".into() }
+    UseReport { host: name(id), used, vms: None }
 }
 
 fn inventory(

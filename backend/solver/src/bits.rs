@@ -51,6 +51,13 @@ impl Bits {
         }
     }
 
+    /// Removes these hosts of one word.
+    pub(crate) fn clear_in(&mut self, word: usize, hosts: u64) {
+        if let Some(word) = self.words.get_mut(word) {
+            *word &= !hosts;
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.words.clear();
     }
@@ -117,10 +124,6 @@ impl Mask {
         self.words.clear();
         self.words.extend_from_slice(&other.words);
         self.scope = other.scope.clone();
-    }
-
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
     }
 
     pub(crate) fn scope(&self) -> Range<usize> {

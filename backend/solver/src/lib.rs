@@ -11,6 +11,7 @@
 mod batch;
 mod bits;
 mod cache;
+mod changes;
 mod constraints;
 mod domains;
 mod free;

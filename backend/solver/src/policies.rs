@@ -1,20 +1,26 @@
 //! What the policies in force say about each host for the VM at hand.
 //!
 //! Keeps the attributes that they read in columns: those of the host itself are written when the
-//! host comes or changes, those that follow its load are brought up to date before the next
-//! evaluation. What a policy means is the policy crate's business.
+//! host comes or changes, those that follow its load are brought up to date when they are next
+//! read. What a policy means is the policy crate's business.
 
-use crate::bits::{Bits, LANES, Mask, ones};
+mod judged;
+
+use crate::bits::{Bits, Mask, ones};
+use crate::cache::{Cache, Slot};
+use crate::changes::Changes;
 use crate::hosts::Hosts;
 use crate::room::Room;
 use cluster::{Dim, Dimensions, Host, HostIx, Index, Vm};
+use judged::Judged;
 use policy::vocabulary::{HostField, HostView, VmField};
-use policy::{ActiveSet, PolicyType, RuleIx, Table, Value, Verdicts};
+use policy::{ActiveSet, PolicyType, RuleIx, Setting, Table, Value, Verdicts};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Points count as much as scores can carry: beyond this, more of them changes nothing.
-const MOST_POINTS: i64 = 1 << 28;
+/// Judgements kept, one for each way in which VMs differ to the policies. Each takes about four
+/// bytes a host.
+const LIMIT: usize = 64;
 
 /// Rules that are named in an answer; those that remove the most hosts come first.
 const NAMED_RULES: usize = 8;
@@ -22,7 +28,7 @@ const NAMED_RULES: usize = 8;
 /// How many hosts each rule removed, most first.
 pub type RulesThatRemoved = SmallVec<[(RuleIx, u32); 2]>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Policies {
     set: Arc<ActiveSet>,
     /// The columns of the table.
@@ -34,57 +40,89 @@ pub(crate) struct Policies {
     stale: Bits,
     vm_fields: Vec<VmField>,
     vm_values: Vec<Value>,
+    judgements: Cache<Vec<Setting>, Judged>,
+    changes: Changes,
+    /// What is said about the VM at hand; `None` until it is known, or when nothing is in force.
+    at_hand: Option<Slot>,
     scratch: policy::Scratch,
     verdicts: Verdicts,
-    /// Whether the verdicts are about the VM at hand.
-    judged: bool,
+    /// Hosts to judge again, one bit for each.
+    asked: Vec<u64>,
     /// How often a rule had no value on a host.
     errors: u64,
 }
 
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            set: Arc::default(),
+            fields: Vec::new(),
+            of_load: Vec::new(),
+            table: Table::default(),
+            stale: Bits::default(),
+            vm_fields: Vec::new(),
+            vm_values: Vec::new(),
+            judgements: Cache::new(LIMIT),
+            changes: Changes::default(),
+            at_hand: None,
+            scratch: policy::Scratch::default(),
+            verdicts: Verdicts::default(),
+            asked: Vec::new(),
+            errors: 0,
+        }
+    }
+}
+
 impl Policies {
-    /// Starts again with another set of policies; every host has to be written again.
+    /// Starts again with another set of policies; every host has to be put again.
     pub(crate) fn install(&mut self, set: Arc<ActiveSet>, dimensions: &Dimensions) {
         let paths = set.paths();
-        self.fields = paths.host.iter().map(|path| HostField::resolve(path, dimensions)).collect();
-        self.vm_fields = paths.vm.iter().map(|path| VmField::resolve(path, dimensions)).collect();
-        let of_load = self.fields.iter().enumerate().filter(|(_, field)| field.follows_load());
-        self.of_load = of_load.map(|(column, _)| column).collect();
-        self.table = Table::new(0, self.fields.len());
-        self.stale.clear();
-        self.set = set;
-        self.judged = false;
+        let fields: Vec<_> =
+            paths.host.iter().map(|path| HostField::resolve(path, dimensions)).collect();
+        let of_load = fields.iter().enumerate().filter(|(_, field)| field.follows_load());
+        *self = Self {
+            of_load: of_load.map(|(column, _)| column).collect(),
+            vm_fields: paths.vm.iter().map(|path| VmField::resolve(path, dimensions)).collect(),
+            table: Table::new(0, fields.len()),
+            fields,
+            set,
+            errors: self.errors,
+            ..Self::default()
+        };
     }
 
+    /// How often a rule had no value on a host, since the beginning.
     pub(crate) fn errors(&self) -> u64 {
         self.errors
     }
 
     pub(crate) fn put_host(&mut self, ix: HostIx, host: &Host) {
-        if self.fields.is_empty() {
+        if self.set.is_empty() {
             return;
         }
         if self.table.rows() <= ix.row() {
             self.table.resize(ix.row() + 1);
         }
-        // What follows the load is left to the next evaluation.
+        // What follows the load is left to the next reading.
         let view = HostView { host, used: &|_| 0, vm_count: 0 };
         for (column, field) in self.fields.iter().enumerate() {
             self.table.set(ix.row(), column, field.value(&view));
         }
         self.stale.insert(ix);
+        self.changes.note(ix);
     }
 
     /// What runs on a host changed.
     pub(crate) fn note(&mut self, ix: HostIx) {
         if !self.of_load.is_empty() {
             self.stale.insert(ix);
+            self.changes.note(ix);
         }
     }
 
-    /// A request begins: whatever was judged before is about another VM.
+    /// A request begins: whatever is at hand is about another VM.
     pub(crate) fn ask(&mut self, vm: &Vm) {
-        self.judged = false;
+        self.at_hand = None;
         self.vm_values.clear();
         self.vm_values.extend(self.vm_fields.iter().map(|field| field.value(vm)));
     }
@@ -100,55 +138,69 @@ impl Policies {
         if self.set.is_empty() {
             return (0, RulesThatRemoved::new());
         }
-        self.table.resize(hosts.rows());
         self.follow_load(hosts, room);
-        let fuel = policy::MAX_SET_STEPS_PER_HOST * (hosts.rows() as u64 + 1);
-        let request = policy::Request {
-            candidates: Some(left.words()),
-            fuel,
-            ..policy::Request::new(PolicyType::Placement, &self.vm_values)
-        };
-        let (scratch, verdicts) = (&mut self.scratch, &mut self.verdicts);
-        if self.set.evaluate(&request, &self.table, scratch, verdicts).is_err() {
-            // Cannot happen with this table and this much fuel; a host that was not judged is
-            // not given to anybody.
+        let Some(slot) = self.judge(hosts.rows()) else {
+            // Cannot happen with a table and fuel of our own making; all the same, a host that
+            // was not judged is given to nobody.
             return (left.subtract_all(), RulesThatRemoved::new());
-        }
-        self.judged = true;
-        self.errors = self.errors.saturating_add(self.verdicts.total_errors());
-        let mut by_rule = RulesThatRemoved::new();
-        let mut removed = 0;
-        for word in left.scope() {
-            let gone = left.word(word) & !self.verdicts.feasible().get(word).copied().unwrap_or(0);
-            for host in ones(word, gone) {
-                removed += left.remove(host);
-                let Some(rule) = self.verdicts.filtered_by(host.row()) else { continue };
-                match by_rule.iter_mut().find(|(known, _)| *known == rule) {
-                    Some((_, count)) => *count += 1,
-                    None => by_rule.push((rule, 1)),
-                }
-            }
-        }
-        by_rule.sort_by_key(|&(rule, count)| (std::cmp::Reverse(count), rule));
+        };
+        self.at_hand = Some(slot);
+        let mut by_rule = self.judgements.get(slot).narrow(left);
+        let removed = by_rule.iter().map(|(_, hosts)| hosts).sum();
+        by_rule.sort_by_key(|&(rule, hosts)| (std::cmp::Reverse(hosts), rule));
         by_rule.truncate(NAMED_RULES);
-        (removed, by_rule)
+        (removed, by_rule.into())
     }
 
     /// What the policies give a host that is left, in units of the score.
     pub(crate) fn points(&self, host: HostIx) -> i32 {
-        if !self.judged {
-            return 0;
-        }
-        let points = self.verdicts.scores().get(host.row()).copied().unwrap_or(0);
-        points.clamp(-MOST_POINTS, MOST_POINTS) as i32
+        self.at_hand.map_or(0, |slot| self.judgements.get(slot).points(host))
     }
 
-    /// The most that any of these hosts of a block gets.
-    pub(crate) fn most(&self, block: usize, lanes: u64) -> i32 {
-        if !self.judged {
-            return 0;
+    /// At least the most that any host of a block gets.
+    pub(crate) fn most(&self, block: usize) -> i32 {
+        self.at_hand.map_or(0, |slot| self.judgements.get(slot).most(block))
+    }
+
+    /// Brings the judgement about VMs like the one at hand up to date.
+    fn judge(&mut self, rows: usize) -> Option<Slot> {
+        self.table.resize(rows);
+        self.judgements.tick();
+        let key: Vec<Setting> = self.vm_values.iter().map(Setting::from).collect();
+        let slot = self.judgements.slot(key.as_slice(), Judged::default);
+        let judged = self.judgements.get_mut(slot);
+        self.asked.clear();
+        self.asked.resize(rows.div_ceil(u64::BITS as usize), 0);
+        let known = judged.rows() > 0;
+        match self.changes.since(judged.followed).filter(|_| known) {
+            Some(changed) => {
+                judged.resize(rows);
+                for host in changed {
+                    let word = self.asked.get_mut(host.row() / 64);
+                    word.into_iter().for_each(|word| *word |= 1 << (host.row() % 64));
+                }
+            }
+            None => {
+                judged.start_over(rows);
+                self.asked.fill(u64::MAX);
+            }
         }
-        ones(block, lanes).map(|host| self.points(host)).max().unwrap_or(0)
+        if self.asked.iter().any(|word| *word != 0) {
+            let request = policy::Request {
+                candidates: Some(&self.asked),
+                fuel: policy::MAX_SET_STEPS_PER_HOST * (rows as u64 + 1),
+                ..policy::Request::new(PolicyType::Placement, &self.vm_values)
+            };
+            let (scratch, verdicts) = (&mut self.scratch, &mut self.verdicts);
+            if self.set.evaluate(&request, &self.table, scratch, verdicts).is_err() {
+                judged.start_over(0);
+                return None;
+            }
+            judged.take(&self.asked, &self.verdicts);
+            self.errors = self.errors.saturating_add(self.verdicts.total_errors());
+        }
+        judged.followed = self.changes.count();
+        Some(slot)
     }
 
     fn follow_load(&mut self, hosts: &Hosts, room: &Room) {
@@ -156,7 +208,8 @@ impl Policies {
             for ix in ones(word, bits) {
                 let Some(host) = hosts.get(ix) else { continue };
                 let used = |dim: Dim| room.used(ix, dim);
-                let view = HostView { host, used: &used, vm_count: u64::from(room.host(ix).vms) };
+                let vm_count = u64::from(room.host(ix).vms);
+                let view = HostView { host, used: &used, vm_count };
                 for &column in &self.of_load {
                     if let Some(field) = self.fields.get(column) {
                         self.table.set(ix.row(), column, field.value(&view));
@@ -167,5 +220,3 @@ impl Policies {
         self.stale.clear();
     }
 }
-
-const _: () = assert!(LANES == 64, "masks and verdicts share their words");

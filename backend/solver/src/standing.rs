@@ -11,20 +11,17 @@
 
 use crate::bits::{Bits, LANES};
 use crate::cache::{Cache, Slot};
+use crate::changes::Changes;
 use crate::prices::Prices;
 use crate::room::{Ask, Room};
 use crate::score::{FitBy, LoadBy};
 use cluster::{Amounts, CpuUnit, HostIx, Index, Vm};
-use std::collections::VecDeque;
 
 /// Columns kept; beyond it the least recently used goes. Each takes about four bytes a host.
 const LIMIT: usize = 256;
 
 /// Sums without a demand kept: one for each way of weighing that requests ask for.
 const BASE_LIMIT: usize = 32;
-
-/// Changes remembered. A column that is further behind starts again.
-const LOG_LIMIT: usize = 4096;
 
 /// Which parts of the score depend on the host and the demand, and how much they weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,14 +70,6 @@ struct Base {
     values: Vec<i32>,
     followed: u64,
     epoch: u64,
-}
-
-/// The rows that changed lately, oldest first.
-#[derive(Debug, Default)]
-struct Changes {
-    rows: VecDeque<HostIx>,
-    /// Changes that are no longer remembered.
-    forgotten: u64,
 }
 
 impl Default for Standings {
@@ -224,24 +213,4 @@ impl View {
 
 fn highest(lanes: &[i32; LANES]) -> i32 {
     lanes.iter().fold(i32::MIN, |highest, &value| highest.max(value))
-}
-
-impl Changes {
-    fn note(&mut self, ix: HostIx) {
-        if self.rows.len() == LOG_LIMIT {
-            self.rows.pop_front();
-            self.forgotten += 1;
-        }
-        self.rows.push_back(ix);
-    }
-
-    fn count(&self) -> u64 {
-        self.forgotten + self.rows.len() as u64
-    }
-
-    /// The rows that changed after the first `followed` changes, if all are remembered.
-    fn since(&self, followed: u64) -> Option<impl Iterator<Item = HostIx> + '_> {
-        let skip = followed.checked_sub(self.forgotten)?;
-        Some(self.rows.range(skip as usize..).copied())
-    }
 }

@@ -50,7 +50,7 @@ impl Wishes {
 
     /// The most that any of these hosts of a block gets beyond the base.
     pub(crate) fn most(&self, problem: &Problem, block: usize, lanes: u64) -> i32 {
-        let mut most = problem.policies.most(block, lanes);
+        let mut most = problem.policies.most(block);
         for (hosts, more) in &self.terms[..self.used] {
             let word = hosts.word(block);
             let gets_it = if *more > 0 { lanes & word != 0 } else { lanes & !word == 0 };

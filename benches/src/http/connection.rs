@@ -8,21 +8,21 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     address: SocketAddr,
     stream: BufReader<TcpStream>,
     request: Vec<u8>,
 }
 
 impl Connection {
-    pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Self { address, stream: BufReader::new(stream), request: Vec::new() })
     }
 
-    pub(super) fn post(
+    pub(crate) fn post(
         &mut self,
         path: &str,
         content_type: &str,
@@ -40,7 +40,7 @@ impl Connection {
         self.exchange()
     }
 
-    pub(super) fn get(&mut self, path: &str) -> io::Result<(u16, Vec<u8>)> {
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<(u16, Vec<u8>)> {
         self.request.clear();
         write!(self.request, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address)?;
         self.exchange()

@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use crate::recovery::Failure;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,17 +15,19 @@ const READY_LOOKS: usize = 1_200;
 
 /// A running service; killed when it is dropped without `stop`.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     address: SocketAddr,
 }
 
 impl Process {
-    /// Starts it on a free port of the loopback address and waits until it listens.
-    pub(super) fn start(program: &Path, data_dir: &Path) -> Result<Self, Failure> {
+    /// Starts it with these arguments more, on a free port of the loopback address, and waits
+    /// until it listens.
+    pub(crate) fn start(program: &Path, data_dir: &Path, more: &[&OsStr]) -> Result<Self, Failure> {
         let mut child = Command::new(program)
             .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir"])
             .arg(data_dir)
+            .args(more)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
@@ -56,11 +59,11 @@ impl Process {
         Err("the service does not get ready".into())
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(super) fn stop(mut self) -> Result<(), Failure> {
+    pub(crate) fn stop(mut self) -> Result<(), Failure> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())

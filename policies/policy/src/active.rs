@@ -15,7 +15,7 @@ pub const MAX_ACTIVE: usize = 64;
 pub const MAX_SET_STEPS_PER_HOST: u64 = 16_384;
 
 /// How an operator activates a policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Configuration {
     /// Higher goes first.
     #[serde(default)]

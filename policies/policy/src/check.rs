@@ -58,7 +58,8 @@ fn texts(document: &Document, complete: bool, findings: &mut Findings) {
     if let Some(description) = &document.description {
         length("description", description, 10, 1000, marks.of("description"), findings);
     }
-    if !is_id(&document.id) && !(document.id.is_empty() && document.name.is_empty()) {
+    let unread = document.id.is_empty() && document.name.is_empty();
+    if !unread && !is_id(&document.id) {
         let message = format!("the id is {:?}", document.id);
         findings.error("bad-id", marks.of("id"), "id", message).hint(
             "an id has 1 to 63 lower-case letters, digits and dashes, and does not begin with a dash",

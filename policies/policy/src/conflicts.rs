@@ -20,7 +20,7 @@ use terms::{Slope, bound, conjuncts, joined, slope};
 pub const MAX_CONFLICTS: usize = 100;
 
 /// Most filters on one attribute that are looked at together.
-const MAX_COMPARED: usize = 128;
+const MAX_COMPARED: usize = 32;
 
 /// Rules that work against each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -181,7 +181,8 @@ fn cover(filters: &[&(&Case, Values)], path: &Path) -> Option<(Vec<RuleIx>, Stri
     // A filter on strings may take in all numbers by the way: that says nothing about numbers.
     let numeric: Vec<&(&Case, Values)> =
         filters.iter().copied().filter(|(_, values)| !values.has_every_number()).collect();
-    let claims: [(fn(&Values) -> bool, &[&(&Case, Values)], String); 3] = [
+    type Claim<'a> = (fn(&Values) -> bool, &'a [&'a (&'a Case, Values)], String);
+    let claims: [Claim<'_>; 3] = [
         (Values::is_everything, filters, "every host".into()),
         (Values::is_everything_present, filters, format!("every host that has {path}")),
         (Values::has_every_number, &numeric, format!("every host whose {path} is a number")),

@@ -90,12 +90,17 @@ impl Findings {
         self.errors
     }
 
-    /// Whether there is an error in `field` or in the text as a whole.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MAX_DIAGNOSTICS
+    }
+
+    /// Whether `field` could not be read, or the text as a whole.
     pub(crate) fn touches(&self, field: &str) -> bool {
-        let mut fields =
-            self.found.iter().filter(|found| found.is_error()).map(|found| &found.field);
-        self.errors > MAX_DIAGNOSTICS
-            || fields.any(|found| found.starts_with(field) || found == "policy")
+        let unread = |found: &Diagnostic| {
+            let whole = found.field == "policy" && found.code != "unknown-key";
+            found.is_error() && (whole || found.field.starts_with(field))
+        };
+        self.errors > MAX_DIAGNOSTICS || self.found.iter().any(unread)
     }
 
     /// Everything found in the order of the text.

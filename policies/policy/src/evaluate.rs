@@ -410,7 +410,7 @@ fn put(mask: &mut Mask, lane: usize) {
 
 /// The rows of a block that are in `mask`, lowest first.
 fn lanes(mask: &Mask) -> impl Iterator<Item = usize> + use<> {
-    mask.to_owned().into_iter().enumerate().flat_map(|(word, bits)| {
+    (*mask).into_iter().enumerate().flat_map(|(word, bits)| {
         let mut bits = bits;
         std::iter::from_fn(move || {
             let lane = bits.trailing_zeros() as usize;

@@ -164,7 +164,7 @@ pub struct Path {
 
 impl Path {
     pub fn new(root: Root, keys: &[&str]) -> Self {
-        Self { root, keys: keys.iter().map(|key| SmolStr::new(key)).collect() }
+        Self { root, keys: keys.iter().map(SmolStr::new).collect() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A compiled policy: its document, its expressions as flat code, and what running it costs.
 
 use crate::code::{Code, Steps};
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, Findings, MAX_DIAGNOSTICS};
 use crate::document::{ActionKind, Document, Rule};
 use crate::read::{Syntax, parse};
 use crate::{Expr, Path, Root, check};
@@ -75,10 +75,11 @@ impl Paths {
 /// Reads, checks and compiles a text: the program and its warnings, or everything found.
 pub fn load(text: &str, syntax: Syntax) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
     let (document, warnings) = parse(text, syntax)?;
-    match compile(document) {
+    match assemble(document) {
         Ok(program) => Ok((program, warnings)),
         Err(mut found) => {
             found.extend(warnings);
+            found.truncate(MAX_DIAGNOSTICS);
             Err(found)
         }
     }
@@ -91,6 +92,11 @@ pub fn compile(document: Document) -> Result<Program, Vec<Diagnostic>> {
     if findings.errors() > 0 {
         return Err(findings.into_sorted().into_iter().filter(Diagnostic::is_error).collect());
     }
+    assemble(document)
+}
+
+/// Compiles a document that has been checked.
+fn assemble(document: Document) -> Result<Program, Vec<Diagnostic>> {
     let mut findings = Findings::default();
     let mut paths = Paths::default();
     for (_, expr) in check::expressions(&document) {

@@ -230,7 +230,7 @@ fn put_bit(bits: &mut [u64], row: usize, value: bool) {
 /// Keeps the bits beyond the last row clear.
 fn resize_bits(bits: &mut Vec<u64>, rows: usize, words: usize) {
     bits.resize(words, 0);
-    if let Some(last) = bits.last_mut().filter(|_| rows % LANES != 0) {
+    if let Some(last) = bits.last_mut().filter(|_| !rows.is_multiple_of(LANES)) {
         *last &= (1 << (rows % LANES)) - 1;
     }
 }

@@ -1,4 +1,5 @@
 //! How much each part of a score counts.
+#![allow(clippy::indexing_slicing, reason = "there are as many weights as terms")]
 
 use cluster::Term;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 mod backup;
 mod hosts;
+mod import;
 mod offline;
 mod service;
 mod usage;

@@ -93,13 +93,15 @@ impl Sums {
     fn add(&mut self, entry: &HostEntry, dimensions: &Dimensions) {
         self.hosts = self.hosts.saturating_add(1);
         self.vms = self.vms.saturating_add(entry.vms.len() as u64);
+        let foreign = entry.foreign().used;
         for dim in dimensions.iter() {
             let allocatable = entry.host.allocatable(dim);
             let allocated = entry.allocated.get(dim);
             self.count(Row::Capacity, dim, entry.host.capacity.get(dim));
             self.count(Row::Allocatable, dim, allocatable);
             self.count(Row::Allocated, dim, allocated);
-            self.count(Row::Free, dim, allocatable.saturating_sub(allocated));
+            let taken = allocated.saturating_add(foreign.get(dim));
+            self.count(Row::Free, dim, allocatable.saturating_sub(taken));
         }
     }
 

@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use cluster::{Dimensions, Generation, Host, HostState, Name};
 use engine::{Health, HostEntry, Outcome, PutMode, Request, State};
 use serde::Deserialize;
+use std::borrow::Cow;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -244,6 +245,8 @@ async fn show_as(service: &Service, host: Host, generation: Generation) -> Answe
             Some((_, entry)) => (entry.health, &entry.allocated, entry.vms.len() as u64),
             None => (Health::Healthy, &none, 0),
         };
+        let foreign = state.find_host(&host.id).map(|(_, entry)| entry.foreign());
+        let host = Host { foreign: foreign.unwrap_or_default(), ..host };
         let revision = state.revision();
         HostView::new(&host, word(health), allocated, vms, generation, revision, &dimensions)
     });
@@ -251,8 +254,14 @@ async fn show_as(service: &Service, host: Host, generation: Generation) -> Answe
 }
 
 fn view(entry: &HostEntry, state: &State, dimensions: &Dimensions) -> HostView {
+    let foreign = entry.foreign();
+    // Most hosts are nobody else's, and need no copy.
+    let host = match foreign.is_zero() {
+        true => Cow::Borrowed(entry.host.as_ref()),
+        false => Cow::Owned(Host { foreign, ..entry.host.as_ref().clone() }),
+    };
     HostView::new(
-        &entry.host,
+        &host,
         word(entry.health),
         &entry.allocated,
         entry.vms.len() as u64,

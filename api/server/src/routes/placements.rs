@@ -10,7 +10,6 @@ use axum::extract::State as Handle;
 use axum::http::StatusCode;
 use cluster::{Decision, Dimensions, VmKey};
 use engine::{DecisionId, Hold, Outcome, PlaceRequest, Placement, Request};
-use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::{
@@ -41,7 +40,7 @@ async fn place(
     let ask = ask.dry(dry.dry_run);
     let key = request.vm.key.clone();
     let wire::PlaceRequest { vm, strategy, hold_ttl_ms } = request;
-    let request = PlaceRequest { vm: Arc::new(vm), strategy, hold_ttl_ms, pinned: None };
+    let request = PlaceRequest { strategy, hold_ttl_ms, ..PlaceRequest::new(vm) };
     let reply = service.carry_out(&ask, &key.tenant, Request::Place(request)).await?;
     let Outcome::Placement(placement) = reply.outcome else {
         return Err(unexpected(&reply.outcome));

@@ -62,6 +62,14 @@ impl World {
 
     /// `queue`: how many calls may wait for the writer.
     pub(crate) async fn with_queue(limits: AcceptLimits, queue: usize) -> Self {
+        Self::with_options(limits, queue, server::Options::default()).await
+    }
+
+    pub(crate) async fn with_options(
+        limits: AcceptLimits,
+        queue: usize,
+        options: server::Options,
+    ) -> Self {
         let clock = Arc::new(|| {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             now.map_or(0, |now| now.as_millis() as u64)
@@ -69,12 +77,16 @@ impl World {
         let disk = SimDisk::new(DiskOptions::default());
         let log = SimulatedLog::open(&disk, SimulatedOptions::default()).expect("an empty log");
         let mut engine = Engine::open(log, Options::default()).expect("an empty state");
-        let extra = vec![cluster::Name::new("gpu_slots").expect("a name")];
+        let mut extra = vec![cluster::Name::new("gpu_slots").expect("a name")];
+        if options.max_vms_per_node > 0 {
+            extra.push(cluster::Name::new(server::VM_SLOTS).expect("a name"));
+        }
         let dimensions = cluster::Dimensions::with_extra(extra).expect("one extra dimension");
         let declare = engine::Call::internal(Request::DeclareDimensions(dimensions));
         engine.propose(&declare, clock()).expect("declared");
         engine.commit().expect("committed");
         let (service, _) = Service::start(engine, queue, clock).expect("a thread");
+        let service = service.with(options);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
@@ -84,6 +96,20 @@ impl World {
         };
         let serving = tokio::spawn(server::serve(listener, app.clone(), limits, stopped));
         Self { address, app, stop, serving, service }
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// The same service as others than this machine would see it.
+    pub(crate) fn seen_from_elsewhere(&self) -> axum::Router {
+        server::router(self.service.clone().with_ai_routes(false))
+    }
+
+    /// Takes in what a node reports, as the inventory's routes do.
+    pub(crate) fn observe(&self, node: &wire::novacron::NodeResourceInfo) {
+        self.service.observe(node);
     }
 
     pub(crate) async fn stop(self) -> Ended {
@@ -124,21 +150,11 @@ impl World {
 
     /// Sends bytes as they are and reads until the other side closes.
     pub(crate) async fn raw(&self, bytes: &[u8]) -> Answer {
-        let mut stream = self.connect().await;
-        stream.write_all(bytes).await.expect("sent");
-        let mut answer = Vec::new();
-        // A reset after the answer is as good as a close.
-        let _ = stream.read_to_end(&mut answer).await;
-        Answer::parse(&answer)
+        exchange(self.address, bytes).await
     }
 
     pub(crate) async fn ask(&self, line: &str, headers: &[&str], body: &str) -> Answer {
-        let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
-        for header in headers {
-            head.push_str(&format!("{header}\r\n"));
-        }
-        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-        self.raw(format!("{head}{body}").as_bytes()).await
+        self.raw(&request(line, headers, body)).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -159,4 +175,28 @@ impl World {
         let answer = self.send("POST /v1/hosts", &body).await;
         assert_eq!(answer.status, 201, "{answer:?}");
     }
+}
+
+/// Posts a JSON body on a connection of its own.
+pub(crate) async fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
+    let line = format!("POST {path}");
+    exchange(address, &request(&line, &["Content-Type: application/json"], body)).await
+}
+
+fn request(line: &str, headers: &[&str], body: &str) -> Vec<u8> {
+    let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+    for header in headers {
+        head.push_str(&format!("{header}\r\n"));
+    }
+    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    format!("{head}{body}").into_bytes()
+}
+
+async fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(address).await.expect("accepted");
+    stream.write_all(bytes).await.expect("sent");
+    let mut answer = Vec::new();
+    // A reset after the answer is as good as a close.
+    let _ = stream.read_to_end(&mut answer).await;
+    Answer::parse(&answer)
 }

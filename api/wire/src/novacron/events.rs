@@ -1,14 +1,17 @@
 //! What happened to a VM, as the bridge on NovaCron's event listener reports it.
 
-use super::go::go_struct;
+use super::go::{go_struct, is_zero};
 use super::time::Time;
 use super::vm::VmConfig;
+use crate::json::Value;
+use crate::read::{At, Read};
 use crate::words::{Choice, choice};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// One event of a VM's life. Events come in any order and more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VMEvent)]
 pub struct VmEvent {
     /// `created`, `started`, `stopped`, `deleted`, and so on; unknown ones are let be.
@@ -34,6 +37,50 @@ impl VmEvent {
     pub fn known_kind(&self) -> Option<EventKind> {
         EventKind::from_word(&self.kind)
     }
+}
+
+/// One event, or `{"events": [..]}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = novacron::VMEvents)]
+pub enum VmEvents {
+    One(Box<VmEvent>),
+    Many { events: Vec<VmEvent> },
+}
+
+impl Read for VmEvents {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        let events: Option<Vec<VmEvent>> = fields.or_default("events");
+        fields.ignore_others();
+        match events {
+            Some(events) => Some(Self::Many { events }),
+            None => VmEvent::read(value, at).map(|event| Self::One(Box::new(event))),
+        }
+    }
+}
+
+/// What events came to, in the order in which they were sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = novacron::EventsAnswer)]
+pub struct EventsAnswer {
+    pub results: Vec<EventResult>,
+}
+
+/// What one event came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = novacron::EventResult)]
+pub struct EventResult {
+    pub vm_id: String,
+    /// `confirmed`, `adopted`, `moved`, `resized`, `released`, `known`, `late`, `ignored` or
+    /// `refused`.
+    pub outcome: &'static str,
+    /// The VM does not fit where it runs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub over_capacity: bool,
+    /// Why it was refused, or where the VM was before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub message: String,
 }
 
 /// The kinds of events that NovaCron has.

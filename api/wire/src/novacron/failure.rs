@@ -74,6 +74,22 @@ impl Failure {
         Self::new(400, "invalid_argument", told(faults))
     }
 
+    /// The failure as clients of `/v1` know it. `status` is that of the answer it came with.
+    pub fn to_problem(&self, status: u16) -> Problem {
+        Problem {
+            kind: "about:blank".into(),
+            title: "NovaCron's route failed".into(),
+            status,
+            code: self.error.code.clone(),
+            detail: self.error.message.clone(),
+            hint: "see the message".into(),
+            request_id: None,
+            current: None,
+            diagnostics: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
     /// A problem of `/v1` in NovaCron's words. What is wrong with a body is a bad request here,
     /// since NovaCron knows no other status for it.
     pub fn from_problem(problem: &Problem) -> Self {

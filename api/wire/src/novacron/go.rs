@@ -9,7 +9,7 @@ use crate::number::{self, NotUnsigned};
 use crate::read::{At, Read, Step};
 use cluster::{MAX_AMOUNT, Name};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads a struct by the keys of its fields. Absent fields keep Go's zero value, and unknown keys
 /// are ignored.
@@ -81,12 +81,14 @@ pub(super) fn id(path: &str, text: &str) -> Result<Name, Fault> {
 /// A list of ids. Blank ones are left out, as NovaCron leaves them out.
 pub(super) fn ids(path: &str, list: &Option<Vec<String>>) -> Result<Vec<Name>, Fault> {
     let mut names = Vec::new();
+    // Lists of candidates name whole fleets.
+    let mut seen = BTreeSet::new();
     for (row, text) in list.iter().flatten().enumerate() {
         if text.trim().is_empty() {
             continue;
         }
         let name = id(&format!("{path}[{row}]"), text)?;
-        if !names.contains(&name) {
+        if seen.insert(name.clone()) {
             names.push(name);
         }
     }

@@ -6,6 +6,7 @@
 //! refuse values that make no sense. Two things differ from Go's decoder on purpose: keys are
 //! matched in their exact spelling, and a key that comes twice is refused.
 
+mod ai;
 mod answers;
 mod events;
 mod failure;
@@ -23,13 +24,20 @@ mod simulations;
 mod time;
 mod vm;
 
+pub use ai::{
+    AnalyzeWorkloadRequest, AnomalyReport, BandwidthAdvice, Basis, CostAnalysis,
+    DetectAnomalyRequest, HostLoad, MODEL, MetricPrediction, MetricSummary, MigrationPrediction,
+    NetworkImpact, OptimizeBandwidthRequest, OptimizePerformanceRequest, OptimizeScalingRequest,
+    PerformanceAdvice, PredictMigrationRequest, PredictResourcesRequest, QosFinding,
+    ResourcePrediction, ScalingAdvice, ScalingDecision, WorkloadAnalysis,
+};
 pub use answers::{Alternative, NodeScore, PlacementDecision, ScoreBreakdown};
-pub use events::{EventKind, VmEvent};
+pub use events::{EventKind, EventResult, EventsAnswer, VmEvent, VmEvents};
 pub use failure::{
     FORBIDDEN, Failure, FailureBody, INSUFFICIENT_CAPACITY, INVALID_ARGUMENT, PLACEMENT_UNAVAILABLE,
 };
 pub use free::Json;
-pub use inventory::{Inventory, InventoryDelta, InventoryVm};
+pub use inventory::{Inventory, InventoryAnswer, InventoryDelta, InventoryVm, RefusedNode};
 pub use labels::{label_name, label_text};
 pub use maps::{host_of_map, map_dimensions, vm_of_map};
 pub use node::{NodeResourceInfo, RuntimeNode};

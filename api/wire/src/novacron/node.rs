@@ -23,6 +23,7 @@ const STATUSES: [(&str, HostState); 6] = [
 
 /// A node as NovaCron's VM scheduler keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::NodeResourceInfo)]
 pub struct NodeResourceInfo {
     pub node_id: String,
@@ -151,6 +152,7 @@ fn status_of(state: HostState) -> &'static str {
 
 /// A node as NovaCron's runtime lists it at `GET /api/cluster/nodes`. Zeros are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::RuntimeNode)]
 pub struct RuntimeNode {
     pub id: String,

@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 
 /// Asks for a node for a VM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::PlacementRequest)]
 pub struct PlacementRequest {
     pub vm_id: String,
@@ -38,6 +39,7 @@ pub struct PlacementRequest {
 
 /// What the VM needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VMSpec)]
 pub struct VmSpec {
     pub cpu_cores: i64,
@@ -56,6 +58,7 @@ pub struct VmSpec {
 
 /// What the VM needs of networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::NetworkRequirements)]
 pub struct NetworkRequirements {
     #[serde(skip_serializing_if = "is_zero")]
@@ -77,6 +80,7 @@ go_struct!(NetworkRequirements {
 
 /// What the VM needs of GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::GPURequirements)]
 pub struct GpuRequirements {
     pub count: i64,
@@ -97,6 +101,7 @@ go_struct!(GpuRequirements {
 
 /// A condition on nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::Constraint)]
 pub struct Constraint {
     /// `affinity`, `anti_affinity`, `resource_limit`, `network_latency`, `compliance`, `cost` or
@@ -119,6 +124,7 @@ go_struct!(Constraint {
 
 /// A wish about nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::Preference)]
 pub struct Preference {
     /// `low_latency`, `high_bandwidth`, `low_cost`, `local_storage` or `gpu_optimized`.
@@ -141,6 +147,7 @@ pub struct EvaluateRequest {
 
 /// A node with what it has and what of it is free.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::Node)]
 pub struct Node {
     pub id: String,
@@ -188,6 +195,7 @@ go_struct!(Node {
 
 /// Amounts on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::NodeCapacity)]
 pub struct NodeCapacity {
     pub cpu_cores: i64,
@@ -208,6 +216,7 @@ go_struct!(NodeCapacity {
 
 /// A GPU of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::GPU)]
 pub struct Gpu {
     pub id: String,
@@ -220,6 +229,7 @@ go_struct!(Gpu { id = "id", model = "model", memory_mb = "memory_mb", in_use = "
 
 /// A mark on a node that keeps VMs away.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::Taint)]
 pub struct Taint {
     pub key: String,

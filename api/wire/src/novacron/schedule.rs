@@ -1,16 +1,18 @@
 //! Scheduling one VM, and the scheduler's own settings.
 
 use super::answers::Alternative;
-use super::go::{go_struct, no_items};
+use super::go::{go_struct, ids, no_items};
 use super::node::NodeResourceInfo;
 use super::time::Duration;
 use super::vm::VmConfig;
-use cluster::{Amounts, Dim};
+use crate::fault::Fault;
+use cluster::{Amounts, Dim, Name, Strategy};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Asks for a node for a VM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::ScheduleRequest)]
 pub struct ScheduleRequest {
     pub vm: VmConfig,
@@ -23,6 +25,9 @@ pub struct ScheduleRequest {
     /// The inventory that the caller has seen. Left out: the service's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
+    /// The scheduler's settings for this VM. Left out: the service's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<SchedulerConfig>,
 }
 
 go_struct!(ScheduleRequest {
@@ -30,7 +35,15 @@ go_struct!(ScheduleRequest {
     candidate_node_ids = "candidate_node_ids",
     nodes = "nodes",
     generation = "generation",
+    config = "config",
 });
+
+impl ScheduleRequest {
+    /// The hosts to choose from; empty for all.
+    pub fn candidates(&self) -> Result<Vec<Name>, Fault> {
+        ids("candidate_node_ids", &self.candidate_node_ids)
+    }
+}
 
 /// The node that was chosen for a VM, and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
@@ -54,6 +67,7 @@ pub struct ScheduleAnswer {
 
 /// Settings of NovaCron's VM scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::SchedulerConfig)]
 pub struct SchedulerConfig {
     /// `round_robin`, `bin_packing`, `spread_out` or `custom`.
@@ -80,6 +94,16 @@ go_struct!(SchedulerConfig {
 });
 
 impl SchedulerConfig {
+    /// The strategy that its policy stands for; `None` leaves it to the service.
+    pub fn strategy(&self) -> Option<Strategy> {
+        match self.policy.as_str() {
+            "round_robin" => Some(Strategy::FewestVms),
+            "bin_packing" => Some(Strategy::BestFit),
+            "spread_out" => Some(Strategy::LeastLoaded),
+            _ => None,
+        }
+    }
+
     /// Overcommit as hosts have it: in permille, rounded down, at most a thousandfold.
     pub fn overcommit_permille(&self) -> Amounts {
         let permille = |factor: f64| match factor {

@@ -32,10 +32,11 @@ pub fn cores_of_shares(cpu_shares: i64) -> i64 {
 /// The strategy that a VM's placement policy asks for. `None` leaves it to the service.
 ///
 /// `consolidated` and `efficiency` fill the fullest host, `performance` and `network-aware` take
-/// the emptiest, as NovaCron's built-in ones do; `balanced` and nothing at all are balanced.
+/// the emptiest, `balanced` and nothing at all the one with the fewest VMs, as NovaCron's built-in
+/// ones do.
 pub fn strategy_of_policy(policy: &str) -> Option<Strategy> {
     match policy {
-        "" | "balanced" => Some(Strategy::Balanced),
+        "" | "balanced" => Some(Strategy::FewestVms),
         "consolidated" | "efficiency" => Some(Strategy::BestFit),
         "performance" | "network-aware" => Some(Strategy::LeastLoaded),
         _ => None,
@@ -44,6 +45,7 @@ pub fn strategy_of_policy(policy: &str) -> Option<Strategy> {
 
 /// A VM as NovaCron configures it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VMConfig)]
 pub struct VmConfig {
     pub id: String,
@@ -112,6 +114,7 @@ go_struct!(VmConfig {
 
 /// A directory of the VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::Mount)]
 pub struct Mount {
     pub source: String,
@@ -132,6 +135,7 @@ go_struct!(Mount {
 
 /// A volume of the VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VolumeAttachment)]
 pub struct VolumeAttachment {
     pub volume_id: String,
@@ -152,6 +156,7 @@ go_struct!(VolumeAttachment {
 
 /// A network of the VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::NetworkAttachment)]
 pub struct NetworkAttachment {
     pub network_id: String,
@@ -175,6 +180,7 @@ go_struct!(NetworkAttachment {
 
 /// What a VM asks of the scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::VMPlacementSpec)]
 pub struct VmPlacementSpec {
     /// `balanced`, `consolidated`, `performance`, `efficiency`, `network-aware` or `custom`.
@@ -196,6 +202,7 @@ go_struct!(VmPlacementSpec {
 
 /// How the VM is moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::MigrationSpec)]
 pub struct MigrationSpec {
     /// `cold`, `warm`, `live` or `checkpoint`.
@@ -215,6 +222,7 @@ go_struct!(MigrationSpec {
 
 /// How the VM is replicated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::ReplicationSpec)]
 pub struct ReplicationSpec {
     pub enabled: bool,
@@ -226,6 +234,7 @@ go_struct!(ReplicationSpec { enabled = "enabled", factor = "factor", mode = "mod
 
 /// Asks NovaCron to create a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(default)]
 #[schema(as = novacron::CreateVMRequest)]
 pub struct CreateVmRequest {
     pub name: String,

@@ -318,39 +318,47 @@ fn decisions_are_shown_with_score_and_reasons() {
     golden(
         &answer(&full::decision()),
         expect![[r#"
-        {
-          "decision_id": "d-42",
-          "outcome": "placed",
-          "vm_id": "web-1",
-          "tenant": "acme",
-          "host_id": "rack1/h1",
-          "host_incarnation": 3,
-          "score": 70,
-          "breakdown": {
-            "fit": 50,
-            "affinity": 30,
-            "load": -20,
-            "locality": 10,
-            "cost": 0
-          },
-          "alternatives": [
             {
-              "host_id": "h2",
-              "score": -5
-            }
-          ],
-          "rejections": {
-            "capacity:memory_mib": 5,
-            "taint": 3
-          },
-          "hosts_considered": 10,
-          "strategy": "best_fit",
-          "reservation_id": "r-42",
-          "revision": 42,
-          "based_on": 41,
-          "policy_revision": 2,
-          "demand_revision": 1
-        }"#]],
+              "decision_id": "d-42",
+              "outcome": "placed",
+              "vm_id": "web-1",
+              "tenant": "acme",
+              "host_id": "rack1/h1",
+              "host_incarnation": 3,
+              "score": 70,
+              "breakdown": {
+                "fit": 50,
+                "affinity": 30,
+                "load": -20,
+                "locality": 10,
+                "cost": 0
+              },
+              "alternatives": [
+                {
+                  "host_id": "h2",
+                  "score": -5
+                }
+              ],
+              "rejections": {
+                "capacity:memory_mib": 5,
+                "taint": 3
+              },
+              "policy_rejections": [
+                {
+                  "policy": "no-old-racks",
+                  "rule": "rule-1",
+                  "reason": "the rack is to be emptied",
+                  "hosts": 4
+                }
+              ],
+              "hosts_considered": 10,
+              "strategy": "best_fit",
+              "reservation_id": "r-42",
+              "revision": 42,
+              "based_on": 41,
+              "policy_revision": 2,
+              "demand_revision": 1
+            }"#]],
     );
     let rejected = Decision { verdict: Verdict::Rejected, ..full::decision() };
     let answer =
@@ -358,26 +366,34 @@ fn decisions_are_shown_with_score_and_reasons() {
     golden(
         &answer,
         expect![[r#"
-        {
-          "decision_id": "d-42",
-          "outcome": "rejected",
-          "vm_id": "web-1",
-          "tenant": "acme",
-          "host_id": null,
-          "score": null,
-          "breakdown": null,
-          "alternatives": [],
-          "rejections": {
-            "capacity:memory_mib": 5,
-            "taint": 3
-          },
-          "hosts_considered": 10,
-          "strategy": "best_fit",
-          "revision": 42,
-          "based_on": 41,
-          "policy_revision": 2,
-          "demand_revision": 1
-        }"#]],
+            {
+              "decision_id": "d-42",
+              "outcome": "rejected",
+              "vm_id": "web-1",
+              "tenant": "acme",
+              "host_id": null,
+              "score": null,
+              "breakdown": null,
+              "alternatives": [],
+              "rejections": {
+                "capacity:memory_mib": 5,
+                "taint": 3
+              },
+              "policy_rejections": [
+                {
+                  "policy": "no-old-racks",
+                  "rule": "rule-1",
+                  "reason": "the rack is to be emptied",
+                  "hosts": 4
+                }
+              ],
+              "hosts_considered": 10,
+              "strategy": "best_fit",
+              "revision": 42,
+              "based_on": 41,
+              "policy_revision": 2,
+              "demand_revision": 1
+            }"#]],
     );
     let batch = BatchAnswer {
         outcome: Word(BatchOutcome::Partial),

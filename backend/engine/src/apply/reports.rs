@@ -35,7 +35,6 @@ impl Step<'_> {
         self.host_mut(ix)?.report = Some(Box::new(Report {
             used: report.used.clone(),
             vms: report.vms,
-            note: report.note.clone(),
             taken_ns,
             included: Amounts::zero(),
             included_vms: 0,

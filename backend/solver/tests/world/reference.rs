@@ -37,6 +37,7 @@ pub(crate) fn place(world: &World, vm: &Vm, how: &How) -> Choice {
         host: candidates.next(),
         alternatives: candidates.take(3).map(|next| (next.host, next.score)).collect(),
         rejections,
+        by_rule: Default::default(),
         considered: world.hosts().count() as u32,
     }
 }

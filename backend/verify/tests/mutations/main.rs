@@ -203,6 +203,11 @@ mutations! {
         }),
     }
 
+    Policy {
+        "a filter of a policy fires on the host" => by_policy("candidateNode.pool == \"gold\""),
+        "a filter follows what is in use on the host" =>
+            by_policy("candidateNode.free.cpu_millis < 1000000"),
+    }
     WrongVm {
         "the decision is about another VM" => decision(|s| s.decision.vm.id = name("other")),
     }
@@ -215,12 +220,12 @@ mutations! {
     ScoreSum {
         "a part of the score is changed" => decision(|s| {
             if let Verdict::Placed { breakdown, .. } = &mut s.decision.verdict {
-                breakdown.0[2] += 1;
+                breakdown.terms[2] += 1;
             }
         }),
         "the parts overflow" => decision(|s| {
             if let Verdict::Placed { breakdown, .. } = &mut s.decision.verdict {
-                breakdown.0 = [i64::MAX; 5];
+                breakdown.terms = [i64::MAX; 5];
             }
         }),
     }
@@ -228,6 +233,8 @@ mutations! {
         "a host was not considered" => decision(|s| s.decision.hosts_considered = 3),
     }
     RejectionCount {
+        "more hosts are said to be removed by policies than can be" =>
+            rejection(|s| s.decision.rejections.add(Reason::Policy, 1)),
         "a host is left out of the rejections" => rejection(|s| {
             s.decision.rejections.0.last_mut().expect("memory").1 = 1;
         }),
@@ -438,4 +445,23 @@ fn a_batch_is_right_only_in_the_order_in_which_it_was_decided() {
     assert_eq!(batch.certify(&[1, 0]), []);
     let found = batch.certify(&[0, 1]);
     assert!(!found.is_empty(), "each decision counts on the one before it");
+}
+
+/// What the ledger says of the right case while a filter with this condition is in force.
+fn by_policy(condition: &str) -> Vec<Violation> {
+    let scene = Scene::placed();
+    let text = format!(
+        "policy \"test\" {{ rules {{ rule \"r\" {{ when {{ {condition} }} then {{ filter \"no\" }} }} }} }}"
+    );
+    let (program, _) = policy::load(&text, policy::Syntax::Dsl).expect("a good policy");
+    let active = vec![(program.into(), policy::Configuration::default())];
+    let active = policy::ActiveSet::new(active).expect("no parameters");
+    let mut ledger = verify::Ledger::new(scene.snapshot.dimensions.len());
+    let host = &scene.snapshot.hosts[0];
+    ledger.put_host(scene.index, host);
+    let none = policy::ActiveSet::default();
+    let dimensions = &scene.snapshot.dimensions;
+    let check = |set| ledger.check_policies(set, dimensions, &scene.vm, scene.index, host);
+    assert_eq!(check(&none), None, "no policy, no violation");
+    check(&active).into_iter().collect()
 }

@@ -55,6 +55,7 @@ impl Scene {
             strategy: Strategy::Balanced,
             alternatives: [Alternative { host: name("a2"), score: 90 }].into_iter().collect(),
             rejections,
+            policy_rejections: Vec::new(),
             hosts_considered: 4,
             based_on: Revision(7),
             policy_revision: 0,

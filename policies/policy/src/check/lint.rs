@@ -4,7 +4,7 @@ use super::expressions;
 use crate::diagnostic::Findings;
 use crate::document::{ActionKind, Document, PolicyType, Rule};
 use crate::scalar::{Fault, constant};
-use crate::{At, Expr, ExprKind, Op, Root, Value, vocabulary};
+use crate::{Expr, ExprKind, Op, Root, Value, vocabulary};
 
 /// Adds warnings.
 pub(super) fn lint(document: &Document, findings: &mut Findings) {
@@ -20,7 +20,9 @@ pub(super) fn lint(document: &Document, findings: &mut Findings) {
 fn lint_rule(rule: &Rule, field: &str, findings: &mut Findings) {
     let when = format!("{field}.when");
     let removes = rule.removes() && rule.has_filter();
-    match truth(&rule.when) {
+    // Asked once of the whole: asking at every `&&` would cost the square of a long condition.
+    let truth = truth(&rule.when).or_else(|| by_region(&rule.when));
+    match truth {
         Some(false) => {
             let message = format!("rule {} never fires", rule.name);
             findings.warning("never-fires", rule.when.at, &when, message);
@@ -33,7 +35,7 @@ fn lint_rule(rule: &Rule, field: &str, findings: &mut Findings) {
         }
         _ => {}
     }
-    if removes && !rule.when.mentions_host() && truth(&rule.when) != Some(false) {
+    if removes && !rule.when.mentions_host() && truth != Some(false) {
         let message = "the filter's condition asks nothing of the host, \
                        so it removes every host or none";
         findings.warning("filter-ignores-host", rule.when.at, &when, message).hint(
@@ -64,6 +66,10 @@ fn lint_rule(rule: &Rule, field: &str, findings: &mut Findings) {
 fn attributes(document: &Document, field: &str, expr: &Expr, findings: &mut Findings) {
     expr.walk(&mut |expr| {
         let ExprKind::Attribute(path) = &expr.kind else { return };
+        // Looking for the nearest name is not cheap, and nobody would be told.
+        if findings.is_full() {
+            return;
+        }
         if path.root == Root::Source && document.kind == PolicyType::Placement {
             let message = "a placement has no sourceNode, so this is never there";
             findings
@@ -80,16 +86,33 @@ fn attributes(document: &Document, field: &str, expr: &Expr, findings: &mut Find
     });
 }
 
-/// Complains of constant parts that can never have a value, such as a division by zero.
+/// Complains of constant parts that can never have a value, such as a division by zero. Wrong types
+/// have been complained of before.
 pub(super) fn faults(field: &str, expr: &Expr, findings: &mut Findings) {
-    let mut worst: Option<(At, Fault)> = None;
-    expr.walk(&mut |expr| {
-        if let Some(Err(fault)) = constant(expr) {
-            worst = Some((expr.at, fault));
+    let mut parts = Vec::new();
+    if constant_parts(expr, &mut parts) {
+        parts.push(expr);
+    }
+    let mut failing = parts.iter().filter(|part| constant(part) == Some(Err(Fault::NotFinite)));
+    if let Some(part) = failing.next() {
+        findings.error("always-fails", part.at, field, Fault::NotFinite.to_string());
+    }
+}
+
+/// Whether all of `expr` is constant; if not, its largest constant parts are added to `parts`.
+fn constant_parts<'a>(expr: &'a Expr, parts: &mut Vec<&'a Expr>) -> bool {
+    match &expr.kind {
+        ExprKind::Attribute(_) | ExprKind::Parameter(_) => false,
+        ExprKind::Not(inner) | ExprKind::Negate(inner) => constant_parts(inner, parts),
+        ExprKind::Binary(_, left, right) => {
+            let constant = [left, right].map(|side| constant_parts(side, parts));
+            if constant != [true, true] {
+                let sides = [left, right].into_iter().zip(constant);
+                parts.extend(sides.filter(|(_, constant)| *constant).map(|(side, _)| &**side));
+            }
+            constant == [true, true]
         }
-    });
-    if let Some((at, fault)) = worst {
-        findings.error("always-fails", at, field, fault.to_string());
+        _ => true,
     }
 }
 
@@ -113,22 +136,22 @@ fn unused_parameters(document: &Document, findings: &mut Findings) {
 
 /// Whether a condition is the same for all values of its attributes and parameters.
 fn truth(expr: &Expr) -> Option<bool> {
-    if let Some(Ok(Value::Bool(value))) = constant(expr) {
-        return Some(value);
-    }
     match &expr.kind {
         ExprKind::Not(inner) => truth(inner).map(|value| !value),
         ExprKind::Binary(Op::And, left, right) => match (truth(left), truth(right)) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (Some(true), Some(true)) => Some(true),
-            _ => by_region(expr),
+            _ => None,
         },
         ExprKind::Binary(Op::Or, left, right) => match (truth(left), truth(right)) {
             (Some(true), _) | (_, Some(true)) => Some(true),
             (Some(false), Some(false)) => Some(false),
-            _ => by_region(expr),
+            _ => None,
         },
-        _ => None,
+        _ => match constant(expr)? {
+            Ok(Value::Bool(value)) => Some(value),
+            _ => None,
+        },
     }
 }
 

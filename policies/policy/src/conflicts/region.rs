@@ -5,6 +5,9 @@ use crate::{Expr, ExprKind, Op, Path, Value};
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
+/// Conditions with more parts than this are not followed: sets grow with every comparison.
+const MAX_FOLLOWED: usize = 128;
+
 /// For which values a condition holds and for which it does not. For the others it has no value:
 /// `x < 5` of a string, for instance.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +43,11 @@ struct Numbers {
 /// The attribute that `expr` depends on and for which of its values it holds; `None` when it asks
 /// about anything else too, or in a way that is not followed here.
 pub(crate) fn region_of(expr: &Expr) -> Option<(Path, Region)> {
+    let mut parts = 0_usize;
+    expr.walk(&mut |_| parts += 1);
+    if parts > MAX_FOLLOWED {
+        return None;
+    }
     let mut path: Option<Path> = None;
     let region = follow(expr, &mut path)?;
     Some((path?, region))
@@ -236,12 +244,18 @@ impl Numbers {
     }
 
     fn at(&self, point: f64) -> bool {
-        let step = self.steps.iter().rev().find(|step| step.0 <= point);
+        let step = self.step(point);
         step.map_or(self.below, |step| if step.0 == point { step.1 } else { step.2 })
     }
 
     fn after(&self, point: f64) -> bool {
-        self.steps.iter().rev().find(|step| step.0 <= point).map_or(self.below, |step| step.2)
+        self.step(point).map_or(self.below, |step| step.2)
+    }
+
+    /// The last step at or below `point`.
+    fn step(&self, point: f64) -> Option<&(f64, bool, bool)> {
+        let above = self.steps.partition_point(|step| step.0 <= point);
+        self.steps.get(above.checked_sub(1)?)
     }
 }
 

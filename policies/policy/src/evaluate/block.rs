@@ -4,6 +4,7 @@
 //! with a bit for "not there" and one for "has no value". Truths are clear where either is set.
 #![allow(
     clippy::indexing_slicing,
+    clippy::needless_range_loop,
     reason = "registers are counted and columns checked when a request is prepared"
 )]
 

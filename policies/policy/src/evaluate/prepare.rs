@@ -149,14 +149,13 @@ impl Preparation {
                 if let (Spec::Known(left), Spec::Known(right)) = (&left, &right) {
                     return Some(Spec::Known(binary(*op, left, right)));
                 }
-                let spec = if op.is_logic() {
+                if op.is_logic() {
                     self.logic(*op, left, right, depth)
                 } else if op.is_arithmetic() {
                     self.arithmetic(*op, left, right, depth)
                 } else {
                     self.compare(*op, left, right, depth, context.table)
-                };
-                spec
+                }
             }
             Node::Constant(_) | Node::Parameter(_) => None,
         }

@@ -116,7 +116,7 @@ impl Verdicts {
         self.components.clear();
         let words = rows.div_ceil(LANES);
         reset(&mut self.feasible, words, !0);
-        if let Some(last) = self.feasible.last_mut().filter(|_| rows % LANES != 0) {
+        if let Some(last) = self.feasible.last_mut().filter(|_| !rows.is_multiple_of(LANES)) {
             *last = (1 << (rows % LANES)) - 1;
         }
         if let Some(candidates) = request.candidates {

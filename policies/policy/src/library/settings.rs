@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
 /// The value that an operator gave a parameter.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Setting {
     Null,
     Bool(bool),

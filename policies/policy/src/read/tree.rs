@@ -52,7 +52,10 @@ pub(super) fn tree(text: &str, findings: &mut Findings) -> Option<Node> {
             Err(error) => {
                 let marker = error.marker();
                 let at = At { line: number(marker.line()), column: number(marker.col() + 1) };
-                findings.error("yaml-syntax", at, "policy", error.to_string());
+                let message = error.to_string();
+                // The place is told beside the message, not in it.
+                let message = message.split(" at char ").next().unwrap_or(&message);
+                findings.error("yaml-syntax", at, "policy", message);
                 return None;
             }
         };

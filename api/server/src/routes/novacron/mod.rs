@@ -3,9 +3,26 @@
 //! Translates between NovaCron's words and the engine's, which are `wire::novacron`'s. Failures
 //! are the same as on `/v1`; the envelope writes those of these paths in NovaCron's form.
 
+mod advice;
+mod advise;
+mod ai;
+mod evaluate;
+mod fleet;
+mod inventory;
+mod migration;
+mod news;
+mod nodes;
+mod orchestration;
 mod policies;
 mod policy_questions;
+mod prepare;
+mod rules;
+mod samples;
+mod schedule;
 mod simulations;
+mod stats;
+
+pub(crate) use samples::Samples;
 
 use crate::failure::Failure;
 use crate::service::Service;
@@ -17,6 +34,12 @@ use wire::Fault;
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
+        .merge(nodes::routes())
+        .merge(inventory::routes())
+        .merge(news::routes())
+        .merge(schedule::routes())
+        .merge(orchestration::routes())
+        .merge(ai::routes())
         .merge(policies::routes())
         .merge(policy_questions::routes())
         .merge(simulations::routes())
