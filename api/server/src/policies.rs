@@ -56,9 +56,8 @@ pub(crate) struct Done {
 /// Tries a change on the living fleet and makes it, if nothing else changed meanwhile; otherwise
 /// it is tried again, unless the caller insists on what it has seen.
 pub(crate) async fn install(service: &Service, ask: &Ask, edit: Edit) -> Result<Done, Failure> {
-    let mut attempt = 0;
+    let mut attempts = 1..ATTEMPTS;
     loop {
-        attempt += 1;
         let tried = match look_ahead(service, edit.clone()).await {
             // What was asked under a key may have been done before; the engine knows.
             Err(failure) if is_repeat(&failure, ask) => {
@@ -72,7 +71,7 @@ pub(crate) async fn install(service: &Service, ask: &Ask, edit: Edit) -> Result<
             Ok(done) => return Ok(Done { tried, ..done }),
             Err(failure) => {
                 let stale = failure.problem.code == Code::CONCURRENT_UPDATE.code;
-                if !stale || ask.seen.is_some() || attempt >= ATTEMPTS {
+                if !stale || ask.seen.is_some() || attempts.next().is_none() {
                     return Err(failure);
                 }
             }

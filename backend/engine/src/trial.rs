@@ -72,7 +72,7 @@ pub struct RuleTrial {
 impl Sample {
     /// VMs at even distances by row. Without any, a VM that asks for nothing.
     pub fn of(state: &State, set: &ActiveSet) -> Self {
-        let affordable = MOST_VERDICTS / state.host_count().max(1);
+        let affordable = MOST_VERDICTS.checked_div(state.host_count()).unwrap_or(MOST_VMS);
         let most = affordable.clamp(FEWEST_VMS, MOST_VMS);
         let step = state.vm_count().div_ceil(most).max(1);
         let dimensions = state.dimensions();

@@ -55,9 +55,12 @@ pub(super) fn told(
     most_filtered: usize,
     id: &dyn Fn(usize) -> String,
 ) -> Evaluation {
-    let mut answer = Evaluation::default();
-    answer.feasible_count = verdicts.feasible().iter().map(|word| word.count_ones()).sum();
-    answer.nodes = best(verdicts, limit).into_iter().map(|row| shown(verdicts, row, id)).collect();
+    let mut answer = Evaluation {
+        nodes: best(verdicts, limit).into_iter().map(|row| shown(verdicts, row, id)).collect(),
+        feasible_count: verdicts.feasible().iter().map(|word| word.count_ones()).sum(),
+        errors: errors(set, verdicts),
+        ..Evaluation::default()
+    };
     for row in 0..verdicts.rows() {
         let Some(rule) = verdicts.filtered_by(row) else { continue };
         answer.filtered_count = answer.filtered_count.saturating_add(1);
@@ -66,7 +69,6 @@ pub(super) fn told(
             answer.filtered.push(FilteredNode { node_id: id(row), policy_id, rule_id, reason });
         }
     }
-    answer.errors = errors(set, verdicts);
     answer
 }
 

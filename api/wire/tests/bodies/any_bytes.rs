@@ -26,7 +26,33 @@ fn bodies() -> Vec<Vec<u8>> {
         serde_json::to_vec(&document).expect("plain data"),
         serde_json::to_vec(&answer).expect("plain data"),
         serde_json::to_vec(&WeightMap::from(&policy::Weights::default())).expect("plain data"),
+        br#"{"text":"policy","syntax":"dsl","activate":true,"priority":-3,
+            "parameter_values":{"a":1.5,"b":null,"c":"x"},"description":"why","version":2}"#
+            .to_vec(),
+        br#"{"policy":{"ID":"p","Name":"P","Metadata":{"a":[1]},"Parameters":{"x":{"DefaultValue":1,
+            "AllowedValues":[1,2]}},"Rules":[{"name":"r","weight":1,"when":"true","then":["filter"]}]},
+            "author":"op","Priority":7,"ParameterValues":{"x":2},"Version":"v1"}"#
+            .to_vec(),
+        br#"{"vm":{"id":"v","cpu_cores":2,"labels":{"a":"b"}},"workload":{"id":"v","priority":80},
+            "source_node":{"id":"s"},"candidate_nodes":[{"id":"n"}],"limit":3,"policy_ids":["p"],
+            "nodes":[{"id":"n","total_cpu_cores":8,"used_cpu":1.5,"memory":2048,"available_memory":7,
+            "power_efficiency":0.5,"cost_per_hour":0.1,"capabilities":{"gpu":true,"x":false},
+            "metrics":{"network.latency.to.eu":3},"labels":{"k":"v"},"status":"ready"}],
+            "vms":[{"id":"v","memory_gb":4}],"config_overrides":{"p":{"priority":1}}}"#
+            .to_vec(),
     ]
+}
+
+/// Maps of any shape stand for a host and a VM, or are refused.
+fn check_maps(bytes: &[u8]) {
+    let dimensions = novacron::map_dimensions();
+    let limits = Limits::novacron(full::dimensions());
+    let Ok(read) = read::<novacron::SimulationRequest>(bytes, &limits) else { return };
+    for map in read.nodes.iter().chain(&read.vms) {
+        let host = novacron::host_of_map("nodes[0]", map, &dimensions).err();
+        let vm = novacron::vm_of_map("vms[0]", map, &dimensions).err();
+        assert!([host, vm].iter().flatten().all(|fault| !fault.hint.is_empty()));
+    }
 }
 
 fn check<T: Read>(bytes: &[u8]) {
@@ -50,6 +76,18 @@ fn check_all(bytes: &[u8]) {
     check::<Document>(bytes);
     check::<cluster::Decision>(bytes);
     check::<policy::Weights>(bytes);
+    check::<PolicyRequest>(bytes);
+    check::<ActivationRequest>(bytes);
+    check::<TuneRequest>(bytes);
+    check::<RollbackRequest>(bytes);
+    check::<WeightRollbackRequest>(bytes);
+    check::<novacron::PolicyDraft>(bytes);
+    check::<novacron::PolicyConfiguration>(bytes);
+    check::<novacron::PolicyRollback>(bytes);
+    check::<novacron::EvaluationRequest>(bytes);
+    check::<novacron::WorkloadOverNodes>(bytes);
+    check::<novacron::SimulationRequest>(bytes);
+    check_maps(bytes);
 }
 
 /// Pieces that hurt where they do not belong.
@@ -85,7 +123,7 @@ proptest! {
 
     #[test]
     fn damaged_bodies_are_refused_or_read(
-        body in 0usize..6,
+        body in 0usize..9,
         damage in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3, 0..PIECES.len()), 1..6),
     ) {
         let mut bytes = bodies().swap_remove(body);
