@@ -234,7 +234,8 @@ mod tests {
     fn other_formats_are_refused_with_what_to_do() {
         let text = String::from_utf8_lossy(&backup()).into_owned();
         refused(text.replacen("backup 1", "backup 2", 1).as_bytes(), "has format 2");
-        let other = text.replacen("\"log_format\":1", "\"log_format\":9", 1);
+        let ours = format!("\"log_format\":{}", store::LOG_FORMAT);
+        let other = text.replacen(&ours, "\"log_format\":9", 1);
         refused(other.as_bytes(), "log of format 9, written by novaplace");
         refused(b"PK\x03\x04\n", "not a backup");
     }

@@ -204,14 +204,15 @@ fn a_simulated_log_that_ends_early_loses_only_the_batch_that_was_cut() {
 fn a_log_of_another_format_is_refused_with_advice() {
     let machine = EmbeddedOnFile::new();
     fill(&mut *machine.open().unwrap());
-    for format in [0_u32, 2] {
+    for format in [0, store::LOG_FORMAT - 1, store::LOG_FORMAT + 1] {
         rewrite_format(&machine.path(), format);
         let error = machine.open().unwrap_err().to_string();
         assert_eq!(
             error,
             format!(
                 "the log has format {format}, written by novaplace 0.1.0; novaplace 0.1.0 reads \
-                 format 1 only: start the version that wrote it, or export there and import here"
+                 format {} only: start the version that wrote it, or export there and import here",
+                store::LOG_FORMAT
             )
         );
     }
