@@ -332,7 +332,7 @@ impl<M: Medium> World<M> {
             engine.snapshot_now()
         } else if let Some(freeze) = engine.snapshot_due().then(|| engine.freeze()).flatten() {
             self.writing_snapshot = true;
-            engine.begin_snapshot(&freeze.encode())
+            engine.begin_snapshot(freeze.encode())
         } else {
             Ok(())
         };

@@ -12,6 +12,7 @@ use crate::pace::Pace;
 use crate::planted::{self, Bug};
 use crate::recover::{self, OpenError};
 use crate::request::{Call, IdempotencyKey, Outcome, Placement, Refusal, Reply, Request};
+use crate::snapshots::Unwritten;
 use crate::state::State;
 use cluster::Revision;
 use parking_lot::RwLock;
@@ -40,6 +41,8 @@ pub struct Engine<L> {
     pub(crate) log: L,
     pub(crate) options: Options,
     pub(crate) snapshot_revision: Revision,
+    /// What the log has not yet been given of a snapshot.
+    pub(crate) unwritten: Option<Unwritten>,
     history: History,
     pending: Vec<Record>,
     pending_bytes: usize,
@@ -65,6 +68,7 @@ impl<L: CommandLog> Engine<L> {
             log,
             options,
             snapshot_revision: recovered.snapshot,
+            unwritten: None,
             history,
             pending: Vec::new(),
             pending_bytes: 0,

@@ -6,8 +6,8 @@ use crate::request::Refusal;
 use cluster::Revision;
 use store::{CommandLog, SnapshotMeta};
 
-/// Largest piece that is handed to the log at a time.
-const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes that are handed to the log at a time. It copies them while callers wait, so not many.
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// A state with its place in the log's hash chain, ready to be encoded on any thread.
 #[derive(Debug)]
@@ -21,6 +21,13 @@ pub struct Freeze {
 pub struct Encoded {
     meta: SnapshotMeta,
     bytes: Vec<u8>,
+}
+
+/// The rest of a snapshot that is being written.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    bytes: Vec<u8>,
+    handed_over: usize,
 }
 
 impl Freeze {
@@ -55,28 +62,49 @@ impl<L: CommandLog> Engine<L> {
         Some(Freeze { frozen: core.state().freeze(), chain_hash: head.chain_hash })
     }
 
-    /// Hands an encoded snapshot to the log, which writes it alongside the following commits.
-    pub fn begin_snapshot(&mut self, encoded: &Encoded) -> Result<(), Refusal> {
+    /// Begins to write a snapshot alongside the following commits.
+    pub fn begin_snapshot(&mut self, encoded: Encoded) -> Result<(), Refusal> {
         self.log.begin_snapshot(encoded.meta).map_err(|error| self.log_failed(&error))?;
-        for chunk in encoded.bytes.chunks(CHUNK_BYTES) {
-            self.log.write_snapshot_chunk(chunk).map_err(|error| self.log_failed(&error))?;
-        }
-        Ok(())
+        self.unwritten = Some(Unwritten { bytes: encoded.bytes, handed_over: 0 });
+        self.hand_over()
     }
 
-    /// Whether the next commits carry a piece of the snapshot each.
-    pub fn snapshot_rides_along(&self) -> bool {
-        self.log.has_queued_pieces()
+    /// Whether the next commit carries a piece of the snapshot.
+    pub fn snapshot_rides_along(&mut self) -> Result<bool, Refusal> {
+        self.hand_over()?;
+        Ok(self.log.has_queued_pieces())
     }
 
     /// Does a bounded piece of the writing; 0 means that `finish_snapshot` has nothing to wait for.
     pub fn step_snapshot(&mut self) -> Result<u64, Refusal> {
-        self.log.step_snapshot().map_err(|error| self.log_failed(&error))
+        self.hand_over()?;
+        let left = self.log.step_snapshot().map_err(|error| self.log_failed(&error))?;
+        let unwritten = self.unwritten.as_ref().map_or(0, Unwritten::left);
+        Ok(left.saturating_add(unwritten))
+    }
+
+    /// Gives the log the next chunk when it has written all that it has.
+    fn hand_over(&mut self) -> Result<(), Refusal> {
+        let Some(unwritten) = &mut self.unwritten else { return Ok(()) };
+        if self.log.has_queued_pieces() {
+            return Ok(());
+        }
+        let rest = unwritten.bytes.get(unwritten.handed_over..).unwrap_or_default();
+        let Some(chunk) = rest.chunks(CHUNK_BYTES).next() else {
+            self.unwritten = None;
+            return Ok(());
+        };
+        let handed = self.log.write_snapshot_chunk(chunk);
+        unwritten.handed_over = unwritten.handed_over.saturating_add(chunk.len());
+        handed.map_err(|error| self.log_failed(&error))
     }
 
     /// Completes the snapshot and cuts the history that neither it, the one before it, nor
     /// `Options::retain` asks for.
     pub fn finish_snapshot(&mut self) -> Result<(), Refusal> {
+        while self.unwritten.is_some() {
+            self.step_snapshot()?;
+        }
         self.log.finish_snapshot().map_err(|error| self.log_failed(&error))?;
         let snapshots = self.log.reader().snapshots().map_err(|error| self.log_failed(&error))?;
         if let [older, _] = snapshots.as_slice() {
@@ -95,10 +123,16 @@ impl<L: CommandLog> Engine<L> {
         self.commit()?;
         match self.freeze() {
             Some(freeze) => {
-                self.begin_snapshot(&freeze.encode())?;
+                self.begin_snapshot(freeze.encode())?;
                 self.finish_snapshot()
             }
             None => Ok(()),
         }
+    }
+}
+
+impl Unwritten {
+    fn left(&self) -> u64 {
+        self.bytes.len().saturating_sub(self.handed_over) as u64
     }
 }

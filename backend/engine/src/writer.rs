@@ -379,7 +379,7 @@ impl<L: CommandLog> Worker<L> {
             match encoding.try_recv() {
                 Ok(encoded) => {
                     self.encoding = None;
-                    self.writing = self.engine.begin_snapshot(&encoded).is_ok();
+                    self.writing = self.engine.begin_snapshot(encoded).is_ok();
                 }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => self.encoding = None,
@@ -387,7 +387,7 @@ impl<L: CommandLog> Worker<L> {
             return;
         }
         if self.writing {
-            if !committed || !self.engine.snapshot_rides_along() {
+            if !committed || self.engine.snapshot_rides_along() == Ok(false) {
                 let left = self.engine.step_snapshot();
                 if left == Ok(0) {
                     self.writing = false;
