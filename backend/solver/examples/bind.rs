@@ -9,17 +9,24 @@ use solver::topology::{Devices, Layout, Needs, Summary, bind, try_bind};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Kinds of machines in the fleet.
+const KINDS: usize = 24;
 /// Requests that are timed.
 const ROUNDS: usize = 20_000;
 
 fn main() {
     let hosts = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10_000);
     let mut dice = Dice::new(1);
-    let mut fleet: Vec<Devices> = (0..hosts).map(|_| half_full(&mut dice)).collect();
+    let layouts: Vec<Arc<Layout>> = (0..KINDS).map(|_| layout(&mut dice)).collect();
+    let empty: Vec<Devices> = layouts.iter().cloned().map(Devices::new).collect();
+    let kinds: Vec<usize> = (0..hosts).map(|_| dice.row(KINDS)).collect();
+    let mut fleet: Vec<Devices> =
+        kinds.iter().map(|&kind| half_full(&layouts[kind], &mut dice)).collect();
     let mut summaries: Vec<Summary> = fleet.iter().map(Summary::new).collect();
 
     let (mut alone, mut refused, mut together) = (Vec::new(), Vec::new(), Vec::new());
     let mut asked = Vec::new();
+    let mut hardest = Vec::new();
     for _ in 0..ROUNDS {
         let (request, demand) = hardware::request(&mut dice);
         let row = dice.row(fleet.len());
@@ -36,7 +43,11 @@ fn main() {
         let began = Instant::now();
         let needs = Needs::new(&request, &demand);
         let mut tried = 0;
-        let mut may = (0..fleet.len()).filter(|&row| summaries[row].may_hold(&needs));
+        // What an empty machine of a kind cannot take, none of that kind can.
+        let ever: Vec<bool> =
+            empty.iter().map(|empty| try_bind(empty, &request, &demand).is_some()).collect();
+        let mut may =
+            (0..fleet.len()).filter(|&row| ever[kinds[row]] && summaries[row].may_hold(&needs));
         let found = may.find_map(|row| {
             tried += 1;
             try_bind(&fleet[row], &request, &demand).map(|bindings| (row, bindings))
@@ -45,6 +56,9 @@ fn main() {
         let rest = may.count();
         together.push(began.elapsed());
         asked.push(tried);
+        if tried > 500 && hardest.len() < 12 {
+            hardest.push((tried, request.clone(), demand.clone()));
+        }
         std::hint::black_box(rest);
         if let Some((row, bindings)) = found.filter(|_| dice.chance(100)) {
             fleet[row].take(&bindings).expect("what was bound is free");
@@ -63,9 +77,13 @@ fn main() {
     );
 }
 
-fn half_full(dice: &mut Dice) -> Devices {
-    let layout = Layout::new(&hardware::server(dice), 1000).expect("generated hardware is valid");
-    let mut devices = Devices::new(Arc::new(layout));
+fn layout(dice: &mut Dice) -> Arc<Layout> {
+    let hardware = hardware::server(dice);
+    Arc::new(Layout::new(&hardware, 1000).expect("generated hardware is valid"))
+}
+
+fn half_full(layout: &Arc<Layout>, dice: &mut Dice) -> Devices {
+    let mut devices = Devices::new(layout.clone());
     for _ in 0..dice.below(24) {
         let (request, demand) = hardware::request(dice);
         if let Some(bindings) = try_bind(&devices, &request, &demand) {

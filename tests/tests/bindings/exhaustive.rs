@@ -37,7 +37,8 @@ fn a_refusal_means_that_no_binding_exists() {
         match bind(&devices, &request, &demand) {
             Ok(bindings) => {
                 bound += 1;
-                assert!(world.accepts(&request, &demand, &bindings), "seed {seed}: {bindings:?}");
+                let faults = world.faults(&request, &demand, &bindings);
+                assert!(faults.is_empty(), "seed {seed}: {faults:?} {bindings:?}");
             }
             Err(why) => {
                 refused += 1;
@@ -61,10 +62,19 @@ struct World<'a> {
 
 impl World<'_> {
     fn accepts(&self, request: &Topology, demand: &Amounts, bindings: &Bindings) -> bool {
+        self.faults(request, demand, bindings).is_empty()
+    }
+
+    fn faults(
+        &self,
+        request: &Topology,
+        demand: &Amounts,
+        bindings: &Bindings,
+    ) -> verify::BindingViolations {
         let vm = key(99);
         let mut all: Vec<Guest<'_>> = self.guests.iter().map(Bound::guest).collect();
         all.push(Guest { vm: &vm, request, demand, bindings });
-        verify::bindings(self.hardware, PERMILLE, &all).is_empty()
+        verify::bindings(self.hardware, PERMILLE, &all)
     }
 
     /// Whether any binding would be accepted.

@@ -5,7 +5,9 @@ use cluster::{CoreClass, Hardware, HardwareError, MAX_NUMA_NODES};
 /// A set of NUMA nodes. Devices whose node is not known are on `UNKNOWN_NODE`, near to nothing.
 pub(super) type NodeSet = u32;
 pub(super) const UNKNOWN_NODE: usize = MAX_NUMA_NODES;
-pub(super) const EVERYWHERE: NodeSet = (1 << (MAX_NUMA_NODES + 1)) - 1;
+/// The nodes that something can be near to.
+pub(super) const KNOWN_NODES: NodeSet = (1 << MAX_NUMA_NODES) - 1;
+pub(super) const EVERYWHERE: NodeSet = KNOWN_NODES | 1 << UNKNOWN_NODE;
 
 /// The devices of a host in the shape that `bind` needs.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! NIC functions and accelerators: how many are free on which nodes, and which ones are taken.
 
 use super::devices::Devices;
-use super::layout::{EVERYWHERE, NodeSet, nodes_of};
+use super::layout::{EVERYWHERE, KNOWN_NODES, NodeSet, nodes_of};
 use cluster::{
     AcceleratorBinding, AcceleratorRequest, Bindings, MAX_NUMA_NODES, Near, NicRequest,
     PciFunction, Topology,
@@ -60,6 +60,7 @@ impl Wish<'_> {
 
 /// Whether every wish to be near `what` can be met on these nodes.
 pub(super) fn enough(wishes: &[Wish<'_>], what: Near, nodes: NodeSet) -> bool {
+    let nodes = if what == Near::Any { nodes } else { nodes & KNOWN_NODES };
     let mut wishes = wishes.iter().filter(|wish| wish.near == what);
     wishes.all(|wish| wish.free_within(nodes) >= wish.count)
 }
@@ -77,7 +78,7 @@ pub(super) fn grant(
         let allowed = match wish.near {
             Near::Any => EVERYWHERE,
             Near::Cores => cores,
-            Near::Gpus => gpus,
+            Near::Gpus => gpus & KNOWN_NODES,
         };
         let within = |nodes: NodeSet, node: u8| nodes >> node & 1 == 1;
         let mut holes: SmallVec<[Hole; 8]> = SmallVec::new();
