@@ -4,6 +4,10 @@
 
 #![allow(clippy::print_stdout, reason = "this is a program that prints")]
 
+use cluster::{
+    Amounts, Gpu, GpuAmount, GpuRequest, Hardware, Name, Near, Nic, NicRequest, NumaNode,
+    NumaPolicy, PciePort, Topology,
+};
 use fixture::{Dice, hardware};
 use solver::topology::{Devices, Layout, Needs, Summary, bind, try_bind};
 use std::sync::Arc;
@@ -26,7 +30,6 @@ fn main() {
 
     let (mut alone, mut refused, mut together) = (Vec::new(), Vec::new(), Vec::new());
     let mut asked = Vec::new();
-    let mut hardest = Vec::new();
     for _ in 0..ROUNDS {
         let (request, demand) = hardware::request(&mut dice);
         let row = dice.row(fleet.len());
@@ -56,9 +59,6 @@ fn main() {
         let rest = may.count();
         together.push(began.elapsed());
         asked.push(tried);
-        if tried > 500 && hardest.len() < 12 {
-            hardest.push((tried, request.clone(), demand.clone()));
-        }
         std::hint::black_box(rest);
         if let Some((row, bindings)) = found.filter(|_| dice.chance(100)) {
             fleet[row].take(&bindings).expect("what was bound is free");
@@ -75,6 +75,41 @@ fn main() {
         asked[ROUNDS / 2],
         asked[ROUNDS * 99 / 100]
     );
+    hardest();
+}
+
+/// The most nodes that a host may have, and a request that fails only after all sets of half of
+/// them were tried: the NICs near the GPUs have one function too few.
+fn hardest() {
+    let ports = (0..16).map(|node| PciePort { numa_node: Some(node), ..PciePort::default() });
+    let node = NumaNode { cores: 8, threads_per_core: 2, memory_mib: 1000, ..NumaNode::default() };
+    let gpu = |port| Gpu {
+        pcie_port: Some(port),
+        ..Gpu::new(Name::new("A100").expect("a constant that is a valid name"), 80)
+    };
+    let nic = |port| Nic { functions: 2, pcie_port: Some(port), ..Nic::default() };
+    let hardware = Hardware {
+        numa_nodes: vec![node; 16],
+        pcie_ports: ports.collect(),
+        gpus: (0..16).map(gpu).collect(),
+        nics: (0..16).map(nic).collect(),
+        ..Hardware::default()
+    };
+    let layout = Layout::new(&hardware, 1000).expect("the hardware is valid");
+    let devices = Devices::new(Arc::new(layout));
+    let gpus = GpuRequest { near_cores: true, ..GpuRequest::new(GpuAmount::Whole(8)) };
+    let request = |functions| Topology {
+        numa: NumaPolicy::Split(8),
+        gpus: Some(gpus.clone()),
+        nic: Some(NicRequest { functions, rdma: false, near: Near::Gpus }),
+        ..Topology::default()
+    };
+    let demand = Amounts::cpu_memory(8000, 800);
+    for (functions, binds) in [(16, true), (17, false)] {
+        let began = Instant::now();
+        assert_eq!(try_bind(&devices, &request(functions), &demand).is_some(), binds);
+        println!("hardest request on 16 nodes, {functions} functions: {:?}", began.elapsed());
+    }
 }
 
 fn layout(dice: &mut Dice) -> Arc<Layout> {

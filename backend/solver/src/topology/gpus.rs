@@ -160,6 +160,10 @@ impl<'a> Units<'a> {
     fn covering(&self, gpus: u64, wishes: &[Wish<'_>]) -> Option<Pick> {
         let layout = self.devices.layout();
         let nodes = layout.nodes_of_gpus(gpus);
+        // What all nodes do not have, no few of them have.
+        if !enough(wishes, Near::Gpus, nodes) {
+            return None;
+        }
         for size in 1..=nodes.count_ones().min(self.count) {
             let sets = Subsets::new(nodes, size);
             let works = |set: &NodeSet| {

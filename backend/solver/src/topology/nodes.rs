@@ -137,7 +137,7 @@ impl Offers {
             }
             Manner::Even => {
                 let part = self.part(stand.nodes.count_ones().max(1));
-                for of in 0..3 {
+                for of in [0, 1, 2] {
                     let mut order: Vec<usize> = nodes_of(stand.nodes).collect();
                     order.sort_by_key(|&node| std::cmp::Reverse(self.by_node[node][of]));
                     for (rank, node) in order.into_iter().enumerate() {
@@ -159,7 +159,7 @@ impl Offers {
             left -= more;
         }
         let others: NodeSet = ((1 << self.nodes) - 1) & !nodes;
-        for of in 1..3 {
+        for of in [1, 2] {
             let mut left = self.need[of];
             for node in nodes_of(nodes).chain(nodes_of(others)) {
                 let here = left.min(self.by_node[node][of]);

@@ -212,7 +212,8 @@ fn policy(guest: &Guest<'_>, found: &mut BindingViolations) {
                 report(found, guest, Kind::SplitWays { asked: ways, nodes: nodes.len() });
                 return;
             }
-            let parts: [(&'static str, fn(&cluster::NodeBinding) -> u32); 4] = [
+            type Part = fn(&cluster::NodeBinding) -> u32;
+            let parts: [(&'static str, Part); 4] = [
                 ("vcpus", |bound| u32::from(bound.vcpus)),
                 ("shared_millis", |bound| bound.shared_millis),
                 ("memory_mib", |bound| bound.memory_mib),
