@@ -75,7 +75,8 @@ pub struct AcceleratorBinding {
 }
 
 impl Bindings {
-    /// The exclusive threads as Linux writes them: `0-3,8`.
+    /// The exclusive threads in the list format of Linux: `0-3,8`. The numbers are those of
+    /// `Hardware::cpus_of`; an agent whose system counts siblings otherwise translates them.
     pub fn cpuset(&self) -> String {
         let mut text = String::new();
         let mut rest = self.cpus.as_slice();

@@ -34,12 +34,37 @@ pub fn bindings(
     for guest in guests {
         own::check(&reading, guest, &mut found);
     }
-    threads(&reading, guests, &mut found);
-    nodes(&reading, cpu_overcommit_permille.max(1), guests, &mut found);
-    gpus(hardware, guests, &mut found);
-    functions(guests, &mut found);
-    counts(hardware, guests, &mut found);
+    between(&reading, cpu_overcommit_permille, guests, &mut found);
     found
+}
+
+/// The same where all but the last were checked before: of the others it is only read whether
+/// they have something that the last one has too.
+pub fn newcomer(
+    hardware: &Hardware,
+    cpu_overcommit_permille: u64,
+    guests: &[Guest<'_>],
+) -> BindingViolations {
+    let reading = Reading::new(hardware);
+    let mut found = BindingViolations::new();
+    if let Some(last) = guests.last() {
+        own::check(&reading, last, &mut found);
+    }
+    between(&reading, cpu_overcommit_permille, guests, &mut found);
+    found
+}
+
+fn between(
+    reading: &Reading<'_>,
+    cpu_overcommit_permille: u64,
+    guests: &[Guest<'_>],
+    found: &mut BindingViolations,
+) {
+    threads(reading, guests, found);
+    nodes(reading, cpu_overcommit_permille.max(1), guests, found);
+    gpus(reading.hardware, guests, found);
+    functions(guests, found);
+    counts(reading.hardware, guests, found);
 }
 
 fn report(found: &mut BindingViolations, guest: &Guest<'_>, kind: Kind) {

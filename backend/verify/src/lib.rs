@@ -22,7 +22,9 @@ mod text;
 mod violation;
 mod world;
 
-pub use bindings::{BindingViolation, BindingViolationKind, BindingViolations, Guest, bindings};
+pub use bindings::{
+    BindingViolation, BindingViolationKind, BindingViolations, Guest, bindings, newcomer,
+};
 pub use certify::{batch, placement, snapshot, violations};
 pub use ledger::{Ledger, LedgerError};
 pub use reading::demand_on;

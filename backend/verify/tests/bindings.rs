@@ -196,6 +196,12 @@ fn scene() -> Scene {
 
 /// The names of the kinds that are found, once each.
 fn found(scene: &Scene) -> BTreeSet<String> {
+    found_by(scene, verify::bindings)
+}
+
+type Check = fn(&Hardware, u64, &[Guest<'_>]) -> verify::BindingViolations;
+
+fn found_by(scene: &Scene, check: Check) -> BTreeSet<String> {
     let guests = scene.vms.iter().map(|Vm { key, request, demand, bindings }| Guest {
         vm: key,
         request,
@@ -203,7 +209,7 @@ fn found(scene: &Scene) -> BTreeSet<String> {
         bindings,
     });
     let guests: Vec<Guest<'_>> = guests.collect();
-    let violations = verify::bindings(&scene.hardware, 1000, &guests);
+    let violations = check(&scene.hardware, 1000, &guests);
     for violation in &violations {
         assert!(violation.to_string().starts_with("vm default/"), "{violation}");
     }
@@ -340,6 +346,18 @@ fn each_kind_is_found_when_it_is_made_on_purpose_and_nothing_else_is() {
         broken(&mut scene);
         assert_eq!(found(&scene), BTreeSet::from([kind.to_string()]), "made: {kind}");
     }
+}
+
+#[test]
+fn a_newcomer_is_held_against_its_own_request_and_against_the_others() {
+    let mut scene = scene();
+    // Of those that were there before, what they asked for is not read again.
+    scene.vms[SHARE].bindings.gpus[0].share = GpuShare::Milli(500);
+    intruder(&mut scene, 2, GpuShare::Milli(501));
+    assert_eq!(found_by(&scene, verify::newcomer), BTreeSet::from(["gpu_over".to_string()]));
+    scene.vms.last_mut().unwrap().request.watts = 1;
+    let both = BTreeSet::from(["gpu_over".to_string(), "wrong_watts".to_string()]);
+    assert_eq!(found_by(&scene, verify::newcomer), both);
 }
 
 #[test]
