@@ -107,14 +107,14 @@ impl From<&Hardware> for HardwareSpec {
 
 impl From<&NumaNode> for NumaNodeSpec {
     fn from(node: &NumaNode) -> Self {
-        let NumaNode { socket, cores, threads_per_core, memory_mib } = *node;
+        let NumaNode { socket, cores, threads_per_core, memory_mib, .. } = *node;
         Self { socket, cores, threads_per_core, memory_mib }
     }
 }
 
 impl From<&PciePort> for PciePortSpec {
     fn from(port: &PciePort) -> Self {
-        let PciePort { parent, numa_node, bandwidth_mbps } = *port;
+        let PciePort { parent, numa_node, bandwidth_mbps, .. } = *port;
         Self { parent, numa_node, bandwidth_mbps }
     }
 }
@@ -155,6 +155,7 @@ impl Read for Hardware {
             pcie_ports: fields.list("pcie_ports", MAX_DEVICES),
             gpus: fields.list("gpus", MAX_DEVICES),
             accelerators: fields.list("accelerators", MAX_DEVICES),
+            ..Hardware::default()
         };
         // A list with a faulty item has lost it, so positions would be off.
         if fields.at.is_faultless() {
@@ -202,7 +203,13 @@ impl Read for NumaNode {
         let threads_per_core = fields.integer("threads_per_core", 1..=U8).unwrap_or(1);
         let memory_mib = fields.required_integer("memory_mib", 0..=U32);
         fields.finish();
-        Some(NumaNode { socket, cores: cores?, threads_per_core, memory_mib: memory_mib? })
+        Some(NumaNode {
+            socket,
+            cores: cores?,
+            threads_per_core,
+            memory_mib: memory_mib?,
+            ..NumaNode::default()
+        })
     }
 }
 
@@ -213,7 +220,7 @@ impl Read for PciePort {
         let numa_node = fields.integer("numa_node", 0..=U16);
         let bandwidth_mbps = fields.required_integer("bandwidth_mbps", 0..=U32);
         fields.finish();
-        Some(PciePort { parent, numa_node, bandwidth_mbps: bandwidth_mbps? })
+        Some(PciePort { parent, numa_node, bandwidth_mbps: bandwidth_mbps?, ..PciePort::default() })
     }
 }
 
@@ -228,12 +235,11 @@ impl Read for Gpu {
         let nvlink_group = fields.integer("nvlink_group", 0..=U16);
         fields.finish();
         Some(Gpu {
-            model: model?,
-            memory_mib: memory_mib?,
             compute_capability_tenths: capability.unwrap_or(0),
             pcie_port,
             numa_node,
             nvlink_group,
+            ..Gpu::new(model?, memory_mib?)
         })
     }
 }

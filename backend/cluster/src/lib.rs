@@ -7,6 +7,7 @@
 mod amounts;
 mod decision;
 mod hardware;
+mod hardware_check;
 mod host;
 mod index;
 mod labels;
@@ -14,6 +15,8 @@ mod name;
 mod rules;
 mod snapshot;
 mod topology;
+mod topology_bindings;
+mod topology_request;
 mod vm;
 
 pub use amounts::{Amounts, Dim, DimensionError, Dimensions, MAX_AMOUNT, MAX_DIMENSIONS};
@@ -21,7 +24,14 @@ pub use decision::{
     Alternative, Breakdown, Decision, PolicyRejection, REASON_ORDER, Reason, Rejections, Strategy,
     Term, Verdict,
 };
-pub use hardware::{Accelerator, Gpu, Hardware, NumaNode, PciePort};
+pub use hardware::{
+    Accelerator, Architecture, CoreClass, DriverVersion, Gpu, Hardware, HugePages, MigProfile, Nic,
+    NumaNode, PciePort, PortKind,
+};
+pub use hardware_check::{
+    HardwareError, MAX_ACCELERATORS, MAX_CPU_FEATURES, MAX_FUNCTIONS, MAX_GPUS, MAX_MIG_PROFILES,
+    MAX_MIG_SLICES, MAX_NICS, MAX_NUMA_NODES, MAX_PAGE_SIZES, MAX_PCIE_PORTS, MAX_THREADS,
+};
 pub use host::{Foreign, Host, HostState, Power, Price, PriceKind, RegionLatency};
 pub use index::{Column, Generation, HostIx, Index, Revision, VmIx};
 pub use labels::Labels;
@@ -32,6 +42,13 @@ pub use rules::{
 };
 pub use snapshot::{Placed, Snapshot};
 pub use topology::{Level, Location};
+pub use topology_bindings::{
+    AcceleratorBinding, Bindings, GpuBinding, GpuShare, NodeBinding, PciFunction,
+};
+pub use topology_request::{
+    AcceleratorRequest, Cores, GpuAmount, GpuGrouping, GpuRequest, MAX_ACCELERATOR_KINDS,
+    MAX_GPU_MODELS, Near, NicRequest, NumaPolicy, Siblings, Topology, TopologyError,
+};
 pub use vm::{
     CpuUnit, DataRef, DataSite, Hints, Migratability, PriorityClass, Qos, RestartPolicy, Vm, VmKey,
 };

@@ -1,6 +1,6 @@
 //! A VM: the thing that is placed.
 
-use crate::{Affinity, Amounts, Labels, Name, Selector, Spread, Toleration};
+use crate::{Affinity, Amounts, Labels, Name, Selector, Spread, Toleration, Topology};
 use serde::{Deserialize, Serialize};
 
 /// A VM's name: unique within its tenant.
@@ -52,6 +52,8 @@ pub struct Vm {
     /// May be taken back when capacity is needed.
     pub spot: bool,
     pub restart: RestartPolicy,
+    /// What it needs inside its host; `None` may float over all of it.
+    pub topology: Option<Box<Topology>>,
 }
 
 impl Vm {
@@ -78,6 +80,7 @@ impl Vm {
             migratability: Migratability::Live,
             spot: false,
             restart: RestartPolicy::Always,
+            topology: None,
         }
     }
 }

@@ -28,6 +28,7 @@ mod room;
 mod score;
 mod standing;
 mod tally;
+pub mod topology;
 mod wishes;
 
 pub use batch::{batch_order, place_batch, place_batch_followed};

@@ -9,9 +9,12 @@
 //! - `snapshot`, `placement`, `batch` and `violations` re-derive everything from a snapshot, in
 //!   plain loops.
 //!
+//! `bindings` reads what VMs have inside one host.
+//!
 //! Says what is broken, never what to do about it. Does no I/O, logs nothing, reads no clock,
 //! and has no opinion on scores beyond their adding up.
 
+mod bindings;
 mod certify;
 mod ledger;
 mod reading;
@@ -19,6 +22,9 @@ mod text;
 mod violation;
 mod world;
 
+pub use bindings::{
+    BindingViolation, BindingViolationKind, BindingViolations, Guest, bindings, newcomer,
+};
 pub use certify::{batch, placement, snapshot, violations};
 pub use ledger::{Ledger, LedgerError};
 pub use reading::demand_on;

@@ -99,14 +99,7 @@ fn check(file: &str, parameters: &[(&str, Value)], vm: &Vm, hosts: &[Used], expe
 
 #[test]
 fn gpu_work_goes_where_gpus_are_and_other_work_does_not() {
-    let gpu = Gpu {
-        model: name("a100"),
-        memory_mib: 40_960,
-        compute_capability_tenths: 80,
-        pcie_port: None,
-        numa_node: None,
-        nvlink_group: None,
-    };
+    let gpu = Gpu { compute_capability_tenths: 80, ..Gpu::new(name("a100"), 40_960) };
     let hosts = [
         host("plain", |_| {}),
         host("one", |host| host.hardware.gpus = vec![gpu.clone()]),

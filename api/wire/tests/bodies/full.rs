@@ -49,18 +49,18 @@ pub(crate) fn host() -> Host {
                 cores: 32,
                 threads_per_core: 2,
                 memory_mib: 131_072,
+                ..NumaNode::default()
             }],
             pcie_ports: vec![
-                PciePort { parent: None, numa_node: Some(0), bandwidth_mbps: 256_000 },
-                PciePort { parent: Some(0), numa_node: None, bandwidth_mbps: 128_000 },
+                PciePort { numa_node: Some(0), bandwidth_mbps: 256_000, ..PciePort::default() },
+                PciePort { parent: Some(0), bandwidth_mbps: 128_000, ..PciePort::default() },
             ],
             gpus: vec![Gpu {
-                model: name("A100"),
-                memory_mib: 81_920,
                 compute_capability_tenths: 80,
                 pcie_port: Some(1),
                 numa_node: Some(0),
                 nvlink_group: Some(7),
+                ..Gpu::new(name("A100"), 81_920)
             }],
             accelerators: vec![Accelerator {
                 kind: name("fpga"),
@@ -68,6 +68,7 @@ pub(crate) fn host() -> Host {
                 pcie_port: Some(0),
                 numa_node: None,
             }],
+            ..Hardware::default()
         }),
     }
 }
@@ -140,6 +141,7 @@ pub(crate) fn vm() -> Vm {
         migratability: Migratability::Cold,
         spot: true,
         restart: RestartPolicy::OnFailure,
+        topology: None,
     }
 }
 
