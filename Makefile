@@ -22,10 +22,12 @@ lint: build-deps ## formatting and lints, as CI runs them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-bench: build-deps ## figures of this machine: scale, HTTP, recovery, the hot path in pieces
+bench: build-deps ## figures of this machine: scale, HTTP, policies, recovery, the hot path in pieces
 	$(NOVAPLACE) bench scale --hosts 10000 --vms 100000 --seconds 10
 	$(NOVAPLACE) bench scale --hosts 100000 --vms 1000000 --seconds 15
 	$(NOVAPLACE) bench http --hosts 10000 --vms 100000 --rps 2000 --seconds 10
+	$(NOVAPLACE) bench policy --hosts 10000
+	$(NOVAPLACE) bench reload --rps 2000 --seconds 10
 	rm -rf target/bench-recovery
 	$(NOVAPLACE) bench recovery --data-dir target/bench-recovery
 	$(CARGO) bench --locked -p benches
