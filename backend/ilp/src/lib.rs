@@ -1,0 +1,1 @@
+//! Mixed-integer programmes over counts of equal VMs, answered by HiGHS.
