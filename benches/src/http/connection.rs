@@ -75,9 +75,8 @@ pub(crate) fn read_answer(received: &[u8]) -> io::Result<Option<Answer>> {
     let Some(end) = received.windows(END.len()).position(|window| window == END) else {
         return Ok(None);
     };
-    let unexpected = |what: &str| {
-        io::Error::new(ErrorKind::InvalidData, format!("unexpected answer: {what:?}"))
-    };
+    let unexpected =
+        |what: &str| io::Error::new(ErrorKind::InvalidData, format!("unexpected answer: {what:?}"));
     let head = str::from_utf8(&received[..end]).map_err(|_| unexpected("not text"))?;
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());

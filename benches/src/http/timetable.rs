@@ -67,9 +67,8 @@ fn wait(lines: &[Line], due: Option<Instant>) -> Result<(), Failure> {
     let mut busy: Vec<PollFd<'_>> = lines.iter().filter_map(Line::waits_for).collect();
     // With every line busy a request that is due leaves when one of them is answered.
     let until = due.filter(|_| busy.len() < lines.len());
-    let pause = until.map_or(Duration::from_millis(100), |due| {
-        due.saturating_duration_since(Instant::now())
-    });
+    let pause = until
+        .map_or(Duration::from_millis(100), |due| due.saturating_duration_since(Instant::now()));
     let pause = Timespec::try_from(pause)?;
     match poll(&mut busy, Some(&pause)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
