@@ -1,9 +1,10 @@
 //! `novaplace forecast`: what comes next in series of a file, with intervals.
 
+mod backtest;
 mod read;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Subcommand};
 use forecast::batch::{self, Spec};
 use forecast::method::Method;
 use read::Row;
@@ -12,16 +13,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Forecast {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    ahead: Ahead,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// How good models would have been at earlier moments of the series, as a table
+    Backtest(backtest::Backtest),
+}
+
+#[derive(Debug, Args)]
+struct Ahead {
     /// Series, one a line: `id,v1,v2,...`; lines may differ in length, empty means missing. `-` is
     /// standard input, and `.gz` is unpacked
-    #[arg(long, value_name = "FILE")]
-    input: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    input: Option<PathBuf>,
     /// Where to write `id,step,mean,lower,upper`; standard output if left out
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     asked: Asked,
+    /// auto, arima, ets, theta, dot, mstl, ridge, net, gru, lstm, ses, holt, drift,
+    /// seasonal-naive or last
+    #[arg(long, default_value = "auto")]
+    model: Method,
 }
 
 /// What is asked about each series.
@@ -36,10 +56,6 @@ struct Asked {
     /// How many of 100 samples intervals are to hold
     #[arg(long, default_value_t = 95.0, value_parser = percent)]
     level: f64,
-    /// auto, arima, ets, theta, dot, mstl, ridge, net, gru, lstm, ses, holt, drift,
-    /// seasonal-naive or last
-    #[arg(long, default_value = "auto")]
-    model: Method,
     /// Threads; the answer is the same on any number
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
@@ -52,7 +68,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn spec(&self) -> Spec {
+    fn spec(&self, method: Method) -> Spec {
         let mut seasons: Vec<usize> = self.season.iter().map(|&m| m as usize).collect();
         seasons.sort_unstable();
         seasons.dedup();
@@ -60,7 +76,7 @@ impl Asked {
             horizon: self.horizon as usize,
             seasons,
             level: self.level / 100.0,
-            method: self.model,
+            method,
             threads: usize::from(self.threads),
             floor: self.floor,
             ceiling: self.ceiling,
@@ -78,10 +94,20 @@ fn percent(text: &str) -> Result<f64, String> {
 
 impl Forecast {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let rows = read::series(&self.input)?;
+        match self.verb {
+            Some(Verb::Backtest(backtest)) => backtest.run(),
+            None => self.ahead.run(),
+        }
+    }
+}
+
+impl Ahead {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let input = self.input.context("give the series by --input FILE")?;
+        let rows = read::series(&input)?;
         let (ids, values): (Vec<String>, Vec<Vec<f64>>) =
             rows.into_iter().map(|Row { id, values }| (id, values)).unzip();
-        let answers = batch::forecast(&values, &self.asked.spec());
+        let answers = batch::forecast(&values, &self.asked.spec(self.model));
         let mut text = String::from("id,step,mean,lower,upper\n");
         for (id, answer) in ids.iter().zip(&answers) {
             for step in 0..answer.point.len() {

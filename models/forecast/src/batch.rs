@@ -1,15 +1,16 @@
 //! Forecasts of many series at once: global models are trained on all of them, every model is
 //! tried at earlier moments of each, and what was wrong there sets weights and widths.
 
-use crate::accuracy;
 use crate::conformal::{self, Scores, Widths};
+use crate::ensemble::{Combined, Question, Trial, shared_weights};
 use crate::global::quantile::{Kind, Quantiles, Training};
 use crate::global::ridge::{Lessons, Ridge};
+use crate::global::state::SeriesState;
 use crate::method::Method;
 use crate::model::{Model, Prediction};
 use crate::parallel;
-use crate::prepare::{Findings, prepare};
-use crate::rolling::{Origins, roll};
+use crate::prepare::{Findings, Prepared, prepare};
+use crate::rolling::Origins;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -39,85 +40,99 @@ pub struct Forecast {
 
 /// Earlier moments at which models are tried.
 const MOST_ORIGINS: usize = 16;
+/// Above this many series, trying several models on each takes too long: one network answers.
+const MOST_TRIED: usize = 3_000;
 
 /// Forecasts every series; missing samples are `NaN`. The same answer on any number of threads.
 pub fn forecast(series: &[Vec<f64>], spec: &Spec) -> Vec<Forecast> {
-    let prepared =
-        parallel::map(series.len(), spec.threads, |i| prepare(&series[i], &spec.seasons));
-    let origins: Vec<Origins> = prepared
-        .iter()
-        .map(|it| Origins::recent(it.values.len(), spec.horizon, MOST_ORIGINS))
-        .collect();
-    let known: Vec<&[f64]> =
-        prepared.iter().zip(&origins).map(|(it, origins)| &it.values[..origins.first]).collect();
-    let members = members(&known, spec);
-    let trials = parallel::map(series.len(), spec.threads, |i| {
-        let values = &prepared[i].values;
-        let tried: Vec<Tried> = members
-            .iter()
-            .map(|member| Tried::new(member.as_ref(), values, &origins[i], spec))
-            .collect();
-        Trial { tried, scale: scale(values, &spec.seasons) }
-    });
-    let overall = overall_losses(&trials, members.len());
-    let combined = parallel::map(series.len(), spec.threads, |i| {
-        trials[i].combine(&prepared[i].values, &origins[i], &overall, spec.horizon)
-    });
-    let scores: Vec<&Scores> = combined.iter().map(|it| &it.scores).collect();
-    let everybody = conformal::pooled(&scores, spec.level);
-    combined
-        .iter()
-        .zip(&prepared)
-        .map(|(combined, prepared)| {
-            let widths = combined.widths(&everybody, spec.level);
-            let bounded = |value: f64| {
-                let value = spec.floor.map_or(value, |floor| value.max(floor));
-                spec.ceiling.map_or(value, |ceiling| value.min(ceiling))
-            };
-            let Prediction { point, below, above } = &combined.prediction;
-            let at = |sign: f64, spread: &[f64]| {
-                let offset = spread.iter().zip(&widths.0);
-                point.iter().zip(offset).map(|(p, (s, w))| bounded(p + sign * s * w)).collect()
-            };
-            Forecast {
-                lower: at(-1.0, below),
-                upper: at(1.0, above),
-                point: point.iter().map(|value| bounded(*value)).collect(),
-                model: combined.model.clone(),
-                findings: prepared.findings,
-            }
-        })
-        .collect()
+    forecast_from(series, series, spec)
 }
 
-/// The models behind a name.
-fn members(known: &[&[f64]], spec: &Spec) -> Vec<Box<dyn Model>> {
-    let ridge = || {
-        Ridge::train(known, &spec.seasons, spec.horizon, Lessons::default())
-            .map(|model| Box::new(model) as Box<dyn Model>)
+/// Forecasts every series; models for all series are trained on `teachers`, which may be others.
+pub fn forecast_from(teachers: &[Vec<f64>], series: &[Vec<f64>], spec: &Spec) -> Vec<Forecast> {
+    let lessons = prepared(teachers, spec);
+    let asked = prepared(series, spec);
+    let network = match spec.method {
+        Method::Net => Some(Kind::Net),
+        Method::Gru => Some(Kind::Gru),
+        Method::Lstm => Some(Kind::Lstm),
+        Method::Auto if series.len() > MOST_TRIED => Some(Kind::Net),
+        _ => None,
     };
-    let network = || {
-        let kind = match spec.method {
-            Method::Gru => Kind::Gru,
-            Method::Lstm => Kind::Lstm,
-            _ => Kind::Net,
+    let whole: Vec<&[f64]> = lessons.iter().map(|it| it.values.as_slice()).collect();
+    if let Some(model) = network.and_then(|kind| train(kind, &whole, spec)) {
+        return by_network(&model, &asked, spec);
+    }
+    let members = members(&lessons, spec);
+    let question = Question { horizon: spec.horizon, seasons: &spec.seasons };
+    let trials = parallel::map(asked.len(), spec.threads, |i| {
+        let values = asked[i].values.as_slice();
+        Trial::new(&members, values, origins_of(values, spec), question)
+    });
+    let shared = shared_weights(&trials, members.len());
+    let combined = parallel::map(trials.len(), spec.threads, |i| trials[i].combine(&shared));
+    let scores: Vec<&Scores> = combined.iter().map(|it| &it.scores).collect();
+    let everybody = conformal::pooled(&scores, spec.level);
+    let answer = |(combined, prepared): (&Combined, &Prepared)| {
+        let widths = widths_of(combined, &everybody, spec.level);
+        let Prediction { point, below, above } = &combined.prediction;
+        let at = |sign: f64, spread: &[f64]| {
+            let offset = spread.iter().zip(&widths.0);
+            point.iter().zip(offset).map(|(p, (s, w))| spec.bounded(p + sign * s * w)).collect()
         };
-        let season = spec.seasons.iter().copied().find(|&m| m > 1);
-        let training = Training {
-            threads: spec.threads,
-            ..Training::new(kind, spec.horizon, spec.level, season)
-        };
-        Quantiles::train(known, training).map(|model| Box::new(model) as Box<dyn Model>)
+        Forecast {
+            lower: at(-1.0, below),
+            upper: at(1.0, above),
+            point: point.iter().map(|value| spec.bounded(*value)).collect(),
+            model: combined.model.clone(),
+            findings: prepared.findings,
+        }
+    };
+    combined.iter().zip(&asked).map(answer).collect()
+}
+
+impl Spec {
+    fn bounded(&self, value: f64) -> f64 {
+        let value = self.floor.map_or(value, |floor| value.max(floor));
+        self.ceiling.map_or(value, |ceiling| value.min(ceiling))
+    }
+}
+
+fn prepared(series: &[Vec<f64>], spec: &Spec) -> Vec<Prepared> {
+    parallel::map(series.len(), spec.threads, |i| prepare(&series[i], &spec.seasons))
+}
+
+fn origins_of(values: &[f64], spec: &Spec) -> Origins {
+    Origins::recent(values.len(), spec.horizon, MOST_ORIGINS)
+}
+
+/// A series' own errors say most; those of all others steady them.
+fn widths_of(combined: &Combined, everybody: &Widths, level: f64) -> Widths {
+    if combined.scores.is_empty() {
+        return everybody.clone();
+    }
+    combined.scores.widths(level).blended(everybody, 0.5)
+}
+
+/// The models behind a name. Those for all series see only what was before the first origin of
+/// each, so that their trials are as honest as everybody's.
+fn members(lessons: &[Prepared], spec: &Spec) -> Vec<Box<dyn Model>> {
+    let known: Vec<&[f64]> =
+        lessons.iter().map(|it| &it.values[..origins_of(&it.values, spec).first]).collect();
+    let ridge = || {
+        Ridge::train(&known, &spec.seasons, spec.horizon, Lessons::default())
+            .map(|model| Box::new(model) as Box<dyn Model>)
     };
     let mut members: Vec<Box<dyn Model>> = Vec::new();
     match spec.method {
         Method::Auto => {
             members.extend(ridge());
+            let network = train(Kind::Net, &known, spec);
+            members.extend(network.map(|model| Box::new(model) as Box<dyn Model>));
             let local = [Method::Arima, Method::Mstl, Method::Dot];
             members.extend(local.into_iter().filter_map(Method::alone));
         }
         Method::Ridge => members.extend(ridge()),
-        Method::Net | Method::Gru | Method::Lstm => members.extend(network()),
         method => members.extend(method.alone()),
     }
     if members.is_empty() {
@@ -127,122 +142,111 @@ fn members(known: &[&[f64]], spec: &Spec) -> Vec<Box<dyn Model>> {
     members
 }
 
-/// The unit of a series' errors: what a naive forecast gets wrong.
-fn scale(values: &[f64], seasons: &[usize]) -> f64 {
-    let season = seasons.iter().copied().filter(|&m| m > 1 && 2 * m <= values.len()).min();
-    let scale = accuracy::naive_scale(values, season.unwrap_or(1));
-    if scale > 0.0 { scale } else { 1.0 }
+fn train(kind: Kind, known: &[&[f64]], spec: &Spec) -> Option<Quantiles> {
+    let season = spec.seasons.iter().copied().find(|&m| m > 1);
+    let training =
+        Training { threads: spec.threads, ..Training::new(kind, spec.horizon, spec.level, season) };
+    Quantiles::train(known, training)
 }
 
-/// What one model said at each origin, and says now.
-#[derive(Debug)]
-struct Tried {
-    earlier: Vec<Prediction>,
-    now: Prediction,
-    loss: f64,
-    model: String,
-}
-
-impl Tried {
-    fn new(model: &dyn Model, values: &[f64], origins: &Origins, spec: &Spec) -> Self {
-        let rolled = roll(model, values, &spec.seasons, spec.horizon, origins);
-        let losses = origins.iter().zip(&rolled.predictions).map(|(origin, prediction)| {
-            accuracy::mae(&values[origin..origin + spec.horizon], &prediction.point)
-        });
-        let loss = losses.sum::<f64>() / origins.count.max(1) as f64;
-        let fitted = if origins.count > 0 {
-            rolled.fitted.refit(values, &spec.seasons)
-        } else {
-            rolled.fitted
+/// One network answers for all, without trials: its widths were set when it was trained.
+fn by_network(model: &Quantiles, asked: &[Prepared], spec: &Spec) -> Vec<Forecast> {
+    let season = model.training().season;
+    let states = parallel::map(asked.len(), spec.threads, |i| {
+        let mut state = SeriesState::new(season);
+        asked[i].values.iter().for_each(|value| state.push(*value as f32));
+        state
+    });
+    let rows = model.predict_all(&states, spec.threads);
+    let name = format!("{} of all series", model.name());
+    let answer = |(row, prepared): (&[f32], &Prepared)| {
+        let part = |part: usize| -> Vec<f64> {
+            let values = &row[part * spec.horizon..(part + 1) * spec.horizon];
+            values.iter().map(|value| spec.bounded(f64::from(*value))).collect()
         };
-        let now = fitted.predict(spec.horizon);
-        Self { earlier: rolled.predictions, now, loss, model: fitted.describe() }
-    }
-}
-
-#[derive(Debug)]
-struct Trial {
-    tried: Vec<Tried>,
-    scale: f64,
-}
-
-#[derive(Debug)]
-struct Combined {
-    prediction: Prediction,
-    scores: Scores,
-    model: String,
-}
-
-/// Each member's mean loss over all series, in units of each.
-fn overall_losses(trials: &[Trial], members: usize) -> Vec<f64> {
-    let mean = |member: usize| {
-        let losses = trials.iter().map(|trial| (trial.tried[member].loss / trial.scale).min(10.0));
-        losses.sum::<f64>() / trials.len().max(1) as f64
+        let (lower, point, upper) = (part(0), part(1), part(2));
+        Forecast { point, lower, upper, model: name.clone(), findings: prepared.findings }
     };
-    (0..members).map(mean).collect()
+    rows.chunks_exact(3 * spec.horizon).zip(asked).map(answer).collect()
 }
 
-impl Trial {
-    fn combine(
-        &self,
-        values: &[f64],
-        origins: &Origins,
-        overall: &[f64],
-        horizon: usize,
-    ) -> Combined {
-        let weights = self.weights(overall);
-        let floor = 1e-3 * self.scale;
-        let mut scores = Scores::new(horizon);
-        for (turn, origin) in origins.iter().enumerate() {
-            let said: Vec<&Prediction> = self.tried.iter().map(|it| &it.earlier[turn]).collect();
-            scores.add(&mixed(&said, &weights), &values[origin..origin + horizon], floor);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made;
+
+    fn spec(method: Method) -> Spec {
+        Spec {
+            horizon: 8,
+            seasons: vec![12],
+            level: 0.9,
+            method,
+            threads: 2,
+            floor: None,
+            ceiling: None,
         }
-        let now: Vec<&Prediction> = self.tried.iter().map(|it| &it.now).collect();
-        let mut prediction = mixed(&now, &weights);
-        let spreads = prediction.below.iter_mut().chain(&mut prediction.above);
-        spreads.for_each(|spread| *spread = spread.max(floor));
-        let named = self.tried.iter().zip(&weights).map(|(tried, weight)| match self.tried.len() {
-            1 => tried.model.clone(),
-            _ => format!("{:.0} % {}", 100.0 * weight, tried.model),
-        });
-        Combined { prediction, scores, model: named.collect::<Vec<_>>().join(", ") }
     }
 
-    /// By what each got wrong here and everywhere; a model that is twice as wrong counts little.
-    fn weights(&self, overall: &[f64]) -> Vec<f64> {
-        let losses = self.tried.iter().zip(overall).map(|(tried, overall)| {
-            let own = (tried.loss / self.scale).max(1e-9);
-            (own.ln() + 0.5 * overall.max(1e-9).ln()) / 1.5
-        });
-        let raw: Vec<f64> = losses.map(|loss| (-2.0 * loss).exp()).collect();
-        let sum: f64 = raw.iter().sum();
-        if !sum.is_finite() || sum <= 0.0 {
-            return vec![1.0 / raw.len() as f64; raw.len()];
-        }
-        raw.into_iter().map(|weight| weight / sum).collect()
+    fn mixed_bag() -> Vec<Vec<f64>> {
+        let mut bag: Vec<Vec<f64>> = (0..6).map(|seed| made::daily(seed, 200, 12)).collect();
+        let mut broken = made::daily(9, 200, 12);
+        broken[50] = f64::NAN;
+        broken[60] = f64::INFINITY;
+        broken[70] = -1e300;
+        bag.push(broken);
+        bag.push(vec![]);
+        bag.push(vec![f64::NAN; 30]);
+        bag.push(vec![7.0]);
+        bag.push(vec![3.0; 100]);
+        bag.push((0..150).map(|t| f64::from(t % 90)).collect());
+        bag.push(vec![1e15, -1e15, 1e15, -1e15, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1.0]);
+        bag
     }
-}
 
-fn mixed(predictions: &[&Prediction], weights: &[f64]) -> Prediction {
-    let horizon = predictions.first().map_or(0, |it| it.point.len());
-    let mut mix = Prediction::even(vec![0.0; horizon], vec![0.0; horizon]);
-    for (prediction, weight) in predictions.iter().zip(weights) {
-        let add = |to: &mut [f64], from: &[f64]| {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += weight * from);
+    #[test]
+    fn every_model_answers_anything_with_numbers() {
+        let bag = mixed_bag();
+        for method in Method::ALL {
+            let answers = forecast(&bag, &spec(method));
+            assert_eq!(answers.len(), bag.len());
+            for (row, answer) in answers.iter().enumerate() {
+                for values in [&answer.point, &answer.lower, &answer.upper] {
+                    assert_eq!(values.len(), 8, "{method} on series {row}");
+                    let finite = values.iter().all(|value| value.is_finite());
+                    assert!(finite, "{method} on series {row}: {values:?}");
+                }
+                let ordered = (0..8).all(|step| {
+                    answer.lower[step] <= answer.point[step]
+                        && answer.point[step] <= answer.upper[step]
+                });
+                assert!(ordered, "{method} on series {row}: {answer:?}");
+            }
+            assert!(answers[10].point.iter().all(|value| (value - 3.0).abs() < 0.1), "{method}");
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let bag = mixed_bag();
+        for method in [Method::Auto, Method::Net] {
+            let one = forecast(&bag, &Spec { threads: 1, ..spec(method) });
+            let three = forecast(&bag, &Spec { threads: 3, ..spec(method) });
+            assert_eq!(one, three, "{method}");
+        }
+    }
+
+    #[test]
+    fn the_level_sets_the_width_and_bounds_are_kept() {
+        let bag: Vec<Vec<f64>> = (0..4).map(|seed| made::daily(seed, 200, 12)).collect();
+        let width = |level: f64| {
+            let answers = forecast(&bag, &Spec { level, ..spec(Method::Mstl) });
+            answers.iter().map(|it| it.upper[3] - it.lower[3]).sum::<f64>()
         };
-        add(&mut mix.point, &prediction.point);
-        add(&mut mix.below, &prediction.below);
-        add(&mut mix.above, &prediction.above);
-    }
-    mix
-}
-
-impl Combined {
-    /// A series' own errors say most; those of all others steady them.
-    fn widths(&self, everybody: &Widths, level: f64) -> Widths {
-        if self.scores.is_empty() {
-            return everybody.clone();
-        }
-        self.scores.widths(level).blended(everybody, 0.5)
+        assert!(width(0.5) < width(0.9) && width(0.9) <= width(0.99));
+        let bounded =
+            Spec { floor: Some(49.0), ceiling: Some(51.0), ..spec(Method::SeasonalNaive) };
+        let answers = forecast(&bag, &bounded);
+        let all = answers.iter().flat_map(|it| it.point.iter().chain(&it.lower).chain(&it.upper));
+        assert!(all.into_iter().all(|value| (49.0..=51.0).contains(value)));
     }
 }

@@ -2,11 +2,15 @@
 
 pub mod accuracy;
 pub mod arima;
+pub mod backtest;
 pub mod batch;
+pub mod change;
 pub mod conformal;
 pub mod decompose;
 pub mod drift;
+pub mod ensemble;
 pub mod ets;
+pub mod fleet;
 pub mod global;
 pub mod last_value;
 mod linear;
@@ -16,6 +20,7 @@ pub mod mstl;
 pub mod normal;
 mod optimise;
 pub mod parallel;
+pub mod plot;
 pub mod prepare;
 pub mod rolling;
 pub mod seasonal_naive;

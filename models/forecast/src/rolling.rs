@@ -23,10 +23,11 @@ pub struct Rolled {
 }
 
 impl Origins {
-    /// At most `most` origins whose whole horizon is known, over the last third of the history,
-    /// the last of them one horizon before its end. None where the history is too short.
+    /// At most `most` origins whose whole horizon is known, over the last third of the history or
+    /// 20 horizons, the last of them one horizon before its end. None where the history is too
+    /// short.
     pub fn recent(len: usize, horizon: usize, most: usize) -> Self {
-        let window = (len / 3).saturating_sub(horizon);
+        let window = (len / 3).saturating_sub(horizon).min(20 * horizon);
         if horizon == 0 || window == 0 || most == 0 {
             return Self { first: len, stride: 1, count: 0 };
         }

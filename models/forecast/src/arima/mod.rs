@@ -14,6 +14,11 @@ use search::Estimate;
 /// Below this there is nothing to tell orders apart by.
 const FEWEST: usize = 12;
 
+/// What was longer ago says little about coefficients and costs time.
+const LONGEST: usize = 2_000;
+/// The state is as long as the season: beyond this, decompositions are the better way.
+const LONGEST_SEASON: usize = 60;
+
 /// Takes the shortest season that was seen three times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arima;
@@ -48,7 +53,9 @@ impl Model for Arima {
         if !worth_it(history) {
             return LastValue.fit(history, seasons);
         }
-        let season = seasons.iter().copied().filter(|&m| m > 1 && 3 * m <= history.len()).min();
+        let history = &history[history.len().saturating_sub(LONGEST)..];
+        let usable = |m: usize| m > 1 && m <= LONGEST_SEASON && 3 * m <= history.len();
+        let season = seasons.iter().copied().filter(|&m| usable(m)).min();
         let estimate = search::choose(history, season.unwrap_or(1));
         Box::new(Process::new(history, estimate))
     }
@@ -147,6 +154,7 @@ impl Fitted for Process {
     /// Keeps the order.
     fn refit(&self, history: &[f64], _seasons: &[usize]) -> Box<dyn Fitted> {
         let order = self.estimate.order;
+        let history = &history[history.len().saturating_sub(LONGEST)..];
         if !worth_it(history) || history.len() <= order.lost() + FEWEST {
             return LastValue.fit(history, &[]);
         }

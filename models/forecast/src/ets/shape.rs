@@ -88,16 +88,6 @@ impl fmt::Display for Shape {
 }
 
 impl State {
-    /// What the next sample should be.
-    pub fn expected(&self, season: Season, keep: f64) -> f64 {
-        let base = self.level + keep * self.trend;
-        match season {
-            Season::None => base,
-            Season::Additive => base + self.season[self.next],
-            Season::Multiplicative => base * self.season[self.next],
-        }
-    }
-
     /// Takes a sample and returns what was expected.
     pub fn step(&mut self, season: Season, rates: &Rates, sample: f64) -> f64 {
         let slope = rates.keep * self.trend;
@@ -147,7 +137,7 @@ mod tests {
     fn a_sample_as_expected_moves_only_the_trend() {
         for season in [Season::Additive, Season::Multiplicative] {
             let mut state = State { level: 10.0, trend: 1.0, season: vec![2.0, 3.0], next: 0 };
-            let expected = state.expected(season, RATES.keep);
+            let expected = if season == Season::Additive { 12.9 } else { 21.8 };
             assert_eq!(state.step(season, &RATES, expected), expected);
             assert_eq!(state, State { level: 10.9, trend: 0.9, season: vec![2.0, 3.0], next: 1 });
         }

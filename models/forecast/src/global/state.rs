@@ -28,6 +28,8 @@ impl SeriesState {
     pub fn push(&mut self, value: f32) {
         let last = self.last();
         let value = if value.is_finite() { value } else { last.unwrap_or(0.0) };
+        // Squares of larger ones would not be numbers any more.
+        let value = value.clamp(-1e18, 1e18);
         let count = self.seen as usize;
         if let Some(last) = last {
             // The mean of all steps; after 4,000 of them, of those lately.
