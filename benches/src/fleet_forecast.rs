@@ -38,7 +38,7 @@ pub struct FleetReport {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a model could not be trained on {TEACHERS} series of {0} samples")]
+#[error("a model could not be trained on series of {0} samples")]
 pub struct Untrained(usize);
 
 /// Fills a fleet with two days of samples each, looks ahead, and takes one more sample each.

@@ -72,7 +72,7 @@ enum Verb {
     /// Bring in what another system knows
     Import(import::Import),
     /// What comes next in series of samples, with intervals
-    Forecast(forecast::Forecast),
+    Forecast(Box<forecast::Forecast>),
     /// Look at recorded decisions, or compute them again
     #[command(subcommand)]
     Decision(decision::Decision),

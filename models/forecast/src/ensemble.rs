@@ -197,11 +197,10 @@ mod tests {
         let models: Vec<Box<dyn Model>> =
             vec![Box::new(LastValue), Box::new(SeasonalNaive), Box::new(Drift)];
         let question = Question { horizon: 12, seasons: &[24] };
-        let trial = |values: &'_ Vec<f64>| values.len();
         series
             .iter()
             .map(|values| {
-                let origins = Origins::recent(trial(values), 12, 8);
+                let origins = Origins::recent(values.len(), 12, 8);
                 Trial::new(&models, values, origins, question)
             })
             .collect()

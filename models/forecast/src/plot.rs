@@ -23,30 +23,30 @@ pub fn svg(title: &str, history: &[f64], window: &Window) -> String {
     band.extend(ahead(&window.forecast.lower).into_iter().rev());
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
-         <text x=\"{MARGIN}\" y=\"20\">{}</text>\n",
+         <text x=\"{MARGIN}\" y=\"20\">{}</text>",
         escaped(title)
     );
     for share in [0.0, 0.5, 1.0] {
         let value = frame.low + share * (frame.high - frame.low);
         let y = frame.y(value);
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<line x1=\"{MARGIN}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
-             <text x=\"4\" y=\"{:.1}\">{}</text>\n",
+             <text x=\"4\" y=\"{:.1}\">{}</text>",
             WIDTH - MARGIN,
             y + 4.0,
             short(value)
         );
     }
-    let _ = write!(out, "<polygon points=\"{}\" fill=\"#cfe3f7\"/>\n", frame.path(band));
+    let _ = writeln!(out, "<polygon points=\"{}\" fill=\"#cfe3f7\"/>", frame.path(band));
     let mut line = |points: Vec<(f64, f64)>, style: &str| {
         let _ =
-            write!(out, "<polyline points=\"{}\" fill=\"none\" {style}/>\n", frame.path(points));
+            writeln!(out, "<polyline points=\"{}\" fill=\"none\" {style}/>", frame.path(points));
     };
     line(known_points.collect(), "stroke=\"#444\"");
     line(ahead(&window.truth), "stroke=\"#444\" stroke-dasharray=\"3 3\"");

@@ -93,9 +93,6 @@ impl Arima {
 /// the last of an hourly series in units of their mean.
 fn samples(data: &Path, golden: &Golden) -> anyhow::Result<Vec<f64>> {
     let (source, id) = golden.series.split_once(':').unwrap_or(("", &golden.series));
-    let numbers = |text: &mut dyn Iterator<Item = &str>| -> Vec<f64> {
-        text.filter_map(|cell| cell.parse().ok()).collect()
-    };
     let last = |values: &[f64]| values[values.len().saturating_sub(golden.n)..].to_vec();
     match source {
         "workload" => {
@@ -105,7 +102,7 @@ fn samples(data: &Path, golden: &Golden) -> anyhow::Result<Vec<f64>> {
                 if let [key, _, _, origins, values] = cells[..]
                     && key == id
                 {
-                    let values = numbers(&mut values.split(' '));
+                    let values = numbers(values.split(' '));
                     let first = origins.split(' ').next().and_then(|it| it.parse().ok());
                     return Ok(last(&values[..first.unwrap_or(values.len()).min(values.len())]));
                 }
@@ -116,7 +113,7 @@ fn samples(data: &Path, golden: &Golden) -> anyhow::Result<Vec<f64>> {
             for line in text.lines() {
                 let mut cells = line.split(',');
                 if cells.next() == Some(id) {
-                    let values = last(&numbers(&mut cells));
+                    let values = last(&numbers(cells));
                     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
                     return Ok(values.iter().map(|value| value / mean).collect());
                 }
@@ -125,6 +122,10 @@ fn samples(data: &Path, golden: &Golden) -> anyhow::Result<Vec<f64>> {
         _ => bail!("series {}: its source is neither workload nor m4", golden.series),
     }
     bail!("series {} is not in {}", golden.series, data.display())
+}
+
+fn numbers<'a>(cells: impl Iterator<Item = &'a str>) -> Vec<f64> {
+    cells.filter_map(|cell| cell.parse().ok()).collect()
 }
 
 fn unpacked(path: &Path) -> anyhow::Result<String> {
