@@ -135,20 +135,26 @@ mod tests {
     }
 
     #[test]
-    fn wider_intervals_answer_a_series_that_leaves_them() {
+    fn intervals_widen_where_samples_leave_them_and_narrow_where_they_never_do() {
         let mut fleet = fleet();
-        let (calm, wild) = (fleet.add(), fleet.add());
-        let mut width = |t: usize| {
-            fleet.update(calm, made::noise(1, t) as f32);
-            // Quiet for long stretches, so that the usual step is small, then a jump.
-            let jump = if t % 9 < 2 { 40.0 } else { 0.0 };
-            fleet.update(wild, (0.1 * made::noise(2, t) + jump) as f32);
-            let ahead = fleet.predict(2);
-            (ahead.upper(1)[0] - ahead.lower(1)[0]) / (ahead.upper(0)[0] - ahead.lower(0)[0])
-        };
-        let before: f32 = (0..40).map(&mut width).skip(30).sum();
-        let after: f32 = (40..400).map(&mut width).skip(350).sum();
-        assert!(after > before, "{before} {after}");
+        let (held, missed) = (fleet.add(), fleet.add());
+        (0..40).for_each(|t| {
+            fleet.update(held, made::noise(1, t) as f32);
+            fleet.update(missed, made::noise(1, t) as f32);
+        });
+        for t in 40..140 {
+            let ahead = fleet.predict(1);
+            // The same small sample for both; only one of them is told that it was missed.
+            let sample = made::noise(1, t) as f32;
+            fleet.rows[held].next = Some([sample - 1.0, sample, sample + 1.0]);
+            fleet.rows[missed].next = Some([sample + 1.0, sample, sample + 2.0]);
+            fleet.update(held, sample);
+            fleet.update(missed, sample);
+            assert_eq!(ahead.middle(held), ahead.middle(missed));
+        }
+        let ahead = fleet.predict(1);
+        let width = |row: usize| ahead.upper(row)[0] - ahead.lower(row)[0];
+        assert!(width(missed) > 1.5 * width(held), "{} {}", width(missed), width(held));
     }
 
     #[test]

@@ -154,11 +154,11 @@ impl Lessons {
     }
 }
 
-/// Errors count in units of the series' usual step, a little more for series that move much:
+/// Errors count in units of the series' usual step, more for series that move much:
 /// somebody has to host them.
 fn importance(frame: Frame, step: f32) -> f32 {
     let step = step.max(1e-3 * frame.unit).max(1e-6);
-    frame.unit / step * step.clamp(1e-3, 1e3).powf(0.3)
+    frame.unit / step * step.clamp(1e-3, 1e3).powf(0.6)
 }
 
 /// The last samples one by one, those before the beginning as the first.
