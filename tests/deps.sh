@@ -17,10 +17,6 @@ needs_of_build() {
         exit 1
     fi
     need cc build-essential
-    need c++ g++
-    # HiGHS, the solver of integer programmes, is C++, and its bindings are made by libclang.
-    need cmake cmake
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || packages+=(libclang-dev)
 }
 
 needs_of_test() {

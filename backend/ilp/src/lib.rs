@@ -1,1 +1,0 @@
-//! Mixed-integer programmes over counts of equal VMs, answered by HiGHS.
