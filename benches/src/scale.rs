@@ -93,7 +93,7 @@ pub fn loading(fleet: Fleet) -> impl Iterator<Item = Request> {
         if_generation: None,
     };
     let adopt =
-        move |(vm, row): (_, usize)| Request::Adopt { vm: Arc::new(vm), host: ids[row].clone() };
+        move |(vm, row): (_, usize)| Request::Adopt { vm: Arc::new(vm), host: ids[row].clone(), bindings: None };
     fleet.hosts.into_iter().map(put).chain(fleet.placed.into_iter().map(adopt))
 }
 

@@ -53,8 +53,8 @@ fn is_asked(model: &Model, entry: &Entry, request: &Request) -> bool {
                     .zip(placings)
                     .all(|(it, placing)| is_placing(it, placing, entry.ts_ms))
         }
-        (Request::Adopt { vm, host }, Command::Adopt(adoption)) => {
-            *vm == adoption.vm && *host == adoption.host
+        (Request::Adopt { vm, host, bindings }, Command::Adopt(adoption)) => {
+            *vm == adoption.vm && *host == adoption.host && *bindings == adoption.bindings
         }
         (Request::Resize { vm, demand, if_generation }, Command::Resize(resizing)) => {
             *vm == resizing.vm
@@ -167,7 +167,7 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
                 })
         }
         (
-            Request::Adopt { vm, host },
+            Request::Adopt { vm, host, .. },
             Outcome::Adopted { generation, over_capacity, repeated: true },
         ) => model.guests.get(&vm.key).is_some_and(|guest| {
             guest.host == *host

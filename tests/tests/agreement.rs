@@ -87,6 +87,10 @@ impl Scene {
         let ix = HostIx::new(row.expect("a known host"));
         self.problem.add_vm(ix, &placed.vm, &placed.committed);
         self.ledger.add_vm(ix, &placed.vm, &placed.committed).expect("a new VM");
+        if let Some(bindings) = &placed.bindings {
+            self.problem.take(ix, bindings).expect("parts that are free");
+            self.ledger.bind(ix, &placed.vm.key, bindings).expect("parts that are free");
+        }
     }
 
     fn ask(&mut self, vm: Vm, how: &How, seed: u64) -> bool {
@@ -98,12 +102,17 @@ impl Scene {
         let host = self.snapshot.hosts[chosen.host.row()].id.clone();
         let found = self.ledger.check(&vm, chosen.host, &host, &chosen.committed);
         assert!(found.is_empty(), "seed {seed}: the ledger says {found:?}");
+        let on = self.snapshot.hosts[chosen.host.row()].as_ref();
+        let parts = chosen.bindings.as_deref();
+        let found = self.ledger.check_bindings(&vm, chosen.host, on, &chosen.committed, parts);
+        assert!(found.is_empty(), "seed {seed}: the ledger says {found:?}");
         let asked = solver::feasible(&mut self.problem, &vm, chosen.host);
         assert_eq!(asked.as_ref(), Ok(&chosen.committed), "seed {seed}: one feasibility");
         let placed = Placed {
             vm: Arc::new(vm),
             host,
             committed: chosen.committed,
+            bindings: chosen.bindings,
             over_capacity: false,
             adopted: false,
             held: false,
@@ -121,6 +130,7 @@ impl Scene {
                 incarnation: host(chosen.host).incarnation,
                 score: chosen.score,
                 breakdown: chosen.breakdown,
+                bindings: chosen.bindings.clone(),
             },
             None => Verdict::Rejected,
         };

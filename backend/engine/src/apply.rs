@@ -167,6 +167,7 @@ impl Step<'_> {
             vm: Arc::clone(&placing.vm),
             host,
             committed: placing.committed.clone(),
+            bindings: placing.decision.bindings().cloned(),
             generation: Generation(1),
             adopted: false,
             over_capacity: false,
@@ -184,6 +185,7 @@ impl Step<'_> {
             vm: Arc::clone(&adoption.vm),
             host,
             committed: adoption.committed.clone(),
+            bindings: adoption.bindings.clone(),
             generation: Generation(1),
             adopted: true,
             over_capacity: adoption.over_capacity,
@@ -213,6 +215,7 @@ impl Step<'_> {
         vm.demand = resizing.demand.clone();
         entry.vm = Arc::new(vm);
         entry.committed = resizing.committed.clone();
+        entry.bindings = resizing.bindings.clone();
         entry.generation = entry.generation.next();
         // A VM may shrink on a host that is over its room, and the host may be over it still.
         entry.over_capacity = before.over_capacity && exceeds;

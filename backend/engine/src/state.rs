@@ -8,7 +8,7 @@ use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use crate::weights::WeightHistory;
 use cluster::{
-    Amounts, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Revision,
+    Amounts, Bindings, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Revision,
     Snapshot, Vm, VmIx, VmKey,
 };
 use policy::{Library, Policy};
@@ -89,6 +89,9 @@ pub struct VmEntry {
     pub vm: Arc<Vm>,
     pub host: HostIx,
     pub committed: Amounts,
+    /// The parts of its host that it has. `None` for VMs that ask for none, and for adopted ones
+    /// of which nobody said it.
+    pub bindings: Option<Arc<Bindings>>,
     pub generation: Generation,
     /// Was running already when it was recorded.
     pub adopted: bool,
@@ -271,6 +274,7 @@ impl State {
                 vm: Arc::clone(&entry.vm),
                 host: host.host.id.clone(),
                 committed: entry.committed.clone(),
+                bindings: entry.bindings.clone(),
                 over_capacity: entry.over_capacity,
                 adopted: entry.adopted,
                 held: entry.hold.is_some(),

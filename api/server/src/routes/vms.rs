@@ -36,12 +36,14 @@ async fn adopt(
     Handle(service): Handle<Service>,
     Params(dry): Params<Dry>,
     ask: Ask,
-    Body(AdoptRequest { vm, host }): Body<AdoptRequest>,
+    Body(AdoptRequest { vm, host, bindings }): Body<AdoptRequest>,
 ) -> Answer {
     let ask = ask.dry(dry.dry_run);
     let vm = Arc::new(vm);
     let key = vm.key.clone();
-    let request = Request::Adopt { vm: Arc::clone(&vm), host: host.clone() };
+    let bindings = bindings.map(Arc::new);
+    let request =
+        Request::Adopt { vm: Arc::clone(&vm), host: host.clone(), bindings: bindings.clone() };
     let reply = service.carry_out(&ask, &key.tenant, request).await.map_err(|mut failure| {
         if failure.problem.code == wire::Code::HOST_NOT_FOUND.code {
             failure.problem.errors.push(Fault {
@@ -58,7 +60,8 @@ async fn adopt(
     };
     if ask.dry_run && !repeated {
         let committed = vm.demand.clone();
-        let placed = Placed { vm, host, committed, over_capacity, adopted: true, held: false };
+        let placed =
+            Placed { vm, host, committed, bindings, over_capacity, adopted: true, held: false };
         let dimensions = service.dimensions();
         let view = VmView::new(&placed, None, generation, reply.revision, &dimensions);
         return answer(StatusCode::OK, &view);
@@ -77,9 +80,10 @@ async fn adopt_many(
     ask: Ask,
     Lines(adoptions): Lines<AdoptRequest>,
 ) -> Answer {
-    let requests = adoptions.into_iter().map(|AdoptRequest { vm, host }| {
+    let requests = adoptions.into_iter().map(|AdoptRequest { vm, host, bindings }| {
         let VmKey { tenant, id } = vm.key.clone();
-        (id, tenant, Request::Adopt { vm: Arc::new(vm), host })
+        let (vm, bindings) = (Arc::new(vm), bindings.map(Arc::new));
+        (id, tenant, Request::Adopt { vm, host, bindings })
     });
     bulk::carry_out(&service, &ask.dry(dry.dry_run), requests.collect()).await
 }
@@ -254,6 +258,7 @@ fn view(entry: &VmEntry, state: &State, dimensions: &Dimensions) -> VmView {
         // Every VM is on a host; the id stands in for one that the state has lost.
         host: host.unwrap_or_else(|| entry.vm.key.id.clone()),
         committed: entry.committed.clone(),
+        bindings: entry.bindings.clone(),
         over_capacity: entry.over_capacity,
         adopted: entry.adopted,
         held: entry.hold.is_some(),

@@ -87,6 +87,7 @@ pub(crate) fn placed() -> Placed {
         vm: full::vm().into(),
         host: full::name("rack1/h1"),
         committed: Amounts::from_slice(&[1_600, 4_096, 20, 0, 0, 1]),
+        bindings: None,
         over_capacity: true,
         adopted: true,
         held: true,

@@ -108,7 +108,12 @@ impl Core {
             true => fingerprint(&(&vm, &home.host.id)),
             false => known.request_hash,
         };
-        let adoption = adoption(vm, home, own, request_hash);
+        let mut adoption = adoption(vm, home, own, request_hash);
+        if here && known.bindings.is_some() {
+            // It is there already, whether or not its parts can grow with it.
+            adoption.bindings =
+                self.bound_anew(known, &adoption.vm, &adoption.committed).unwrap_or_default();
+        }
         let over_capacity = adoption.over_capacity;
         let told = match recorded.filter(|_| !here) {
             Some(from) => Told::Moved { from: Name::clone(from), over_capacity },
@@ -129,10 +134,13 @@ pub(super) fn adoption(
     let committed = demand_on(&vm, &home.host);
     let allocated = home.allocated.saturating_sub(own).checked_add(&committed);
     let fits = allocated.is_some_and(|sum| {
-        committed.iter().all(|(dim, _)| sum.get(dim) <= home.host.allocatable(dim))
+        committed.iter().all(|(dim, amount)| {
+            sum.get(dim) <= home.host.allocatable(dim)
+                && guaranteed.get(dim).saturating_add(amount) <= most(dim)
+        })
     });
     let host = home.host.id.clone();
-    Adoption { vm, host, committed, over_capacity: !fits, request_hash }
+    Adoption { vm, host, committed, bindings: None, over_capacity: !fits, request_hash }
 }
 
 fn nothing(told: Told) -> Result<Plan, Refusal> {

@@ -235,6 +235,11 @@ impl<'a> Ask<'a> {
     pub(super) fn binds(&self) -> bool {
         self.suits()
             && enough(&self.wishes, Near::Any, EVERYWHERE)
-            && self.classes().any(|class| self.choose(class).is_some())
+            && self.stands()
+    }
+
+    /// Whether there are nodes, and GPUs near enough to them, on a host that has every part.
+    pub(super) fn stands(&self) -> bool {
+        self.classes().any(|class| self.choose(class).is_some())
     }
 }

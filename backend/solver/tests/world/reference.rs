@@ -20,6 +20,7 @@ pub(crate) fn place(world: &World, vm: &Vm, how: &How) -> Choice {
                     score: breakdown.total(),
                     breakdown,
                     committed,
+                    bindings: None,
                 });
             }
         }

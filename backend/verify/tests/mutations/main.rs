@@ -346,8 +346,8 @@ impl Batch {
         scene.decision.alternatives.clear();
         scene.decision.rejections.add(Reason::AntiAffinity, 1);
         scene.decision.verdict = match scene.decision.verdict {
-            Verdict::Placed { incarnation, score, breakdown, .. } => {
-                Verdict::Placed { host: name("a2"), incarnation, score, breakdown }
+            Verdict::Placed { incarnation, score, breakdown, bindings, .. } => {
+                Verdict::Placed { host: name("a2"), incarnation, score, breakdown, bindings }
             }
             Verdict::Rejected => Verdict::Rejected,
         };

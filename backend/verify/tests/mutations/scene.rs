@@ -51,7 +51,13 @@ impl Scene {
         let breakdown = Breakdown::of_terms([10, 20, 30, 40, 0]);
         let decision = Decision {
             vm: vm.key.clone(),
-            verdict: Verdict::Placed { host: name("a"), incarnation: 3, score: 100, breakdown },
+            verdict: Verdict::Placed {
+                host: name("a"),
+                incarnation: 3,
+                score: 100,
+                breakdown,
+                bindings: None,
+            },
             strategy: Strategy::Balanced,
             alternatives: [Alternative { host: name("a2"), score: 90 }].into_iter().collect(),
             rejections,
@@ -170,6 +176,7 @@ fn put<'a>(snapshot: &'a mut Snapshot, vm: Vm, host: &str) -> &'a mut Placed {
         vm,
         host,
         committed,
+        bindings: None,
         over_capacity: false,
         adopted: false,
         held: false,
