@@ -1,6 +1,6 @@
 //! Whether commands are what was asked for, and answers are true, by the model's account.
 
-use crate::model::Model;
+use crate::model::{Guest, Model};
 use crate::violation::{Checked, Law, ensure};
 use cluster::{Generation, Name, VmKey};
 use engine::{
@@ -215,7 +215,11 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             seen != current && generation(model, request) == Some(*current)
         }
         Refusal::DoesNotFit { vm, .. } => match request {
-            Request::Resize { demand, .. } => model.cannot_grow(vm, demand).is_some(),
+            Request::Resize { demand, .. } => {
+                // Whether parts can grow takes a search, which the model does not do.
+                let bound = |guest: &Guest| guest.bindings.is_some();
+                model.cannot_grow(vm, demand).is_some() || model.guests.get(vm).is_some_and(bound)
+            }
             _ => false,
         },
         Refusal::UnknownReservation(reservation) => !model.holds.contains_key(reservation),
@@ -226,7 +230,9 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             due == Some(*expires_ms) && *expires_ms <= model.latest_time_ms()
         }
         Refusal::Invalid { .. } => match request {
-            Request::PutHost { host, .. } => model.shrinks(host).is_some(),
+            Request::PutHost { host, .. } => {
+                model.shrinks(host).is_some() || model.takes_parts_away(host)
+            }
             Request::DeclareDimensions(asked) => {
                 !asked.extra().starts_with(model.dimensions.extra())
             }
@@ -234,6 +240,7 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
         },
         Refusal::Gap { base, current } => base != current && model.reported.generation == *current,
         Refusal::UnknownPolicy(_)
+        | Refusal::PartsRefused { .. }
         | Refusal::PolicyRefused { .. }
         | Refusal::IdempotencyConflict
         | Refusal::Busy { .. }

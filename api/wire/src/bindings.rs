@@ -212,9 +212,7 @@ impl Read for Bindings {
 /// Reads what `Bindings::cpuset` writes, in any order.
 fn read_cpuset<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Vec<u16>> {
     let text = at.text(value)?;
-    let cpu = |text: &str| {
-        text.parse::<u16>().ok().filter(|cpu| u32::from(*cpu) < MAX_THREADS)
-    };
+    let cpu = |text: &str| text.parse::<u16>().ok().filter(|cpu| u32::from(*cpu) < MAX_THREADS);
     let mut cpus = Vec::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

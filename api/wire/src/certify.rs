@@ -23,7 +23,8 @@ use crate::read::{At, Read};
 use crate::schema::NameSchema;
 use crate::vm::VmSpec;
 use cluster::{
-    Amounts, Bindings, CpuUnit, Decision, Dim, Dimensions, Host, Name, Placed, Revision, Snapshot, Vm,
+    Amounts, Bindings, CpuUnit, Decision, Dim, Dimensions, Host, Name, Placed, Revision, Snapshot,
+    Vm,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

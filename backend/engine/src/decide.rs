@@ -78,15 +78,17 @@ impl Core {
         choice: Choice,
     ) -> Placing {
         let (verdict, committed) = match choice.host {
-            Some(Chosen { host, score, breakdown, committed, bindings }) => match self.state.host(host) {
-                Some(entry) => {
-                    let (host, incarnation) = (entry.host.id.clone(), entry.host.incarnation);
-                    let verdict =
-                        Verdict::Placed { host, incarnation, score, breakdown, bindings };
-                    (verdict, committed)
+            Some(Chosen { host, score, breakdown, committed, bindings }) => {
+                match self.state.host(host) {
+                    Some(entry) => {
+                        let (host, incarnation) = (entry.host.id.clone(), entry.host.incarnation);
+                        let verdict =
+                            Verdict::Placed { host, incarnation, score, breakdown, bindings };
+                        (verdict, committed)
+                    }
+                    None => (Verdict::Rejected, Default::default()),
                 }
-                None => (Verdict::Rejected, Default::default()),
-            },
+            }
             None => (Verdict::Rejected, Default::default()),
         };
         let alternatives = choice.alternatives.iter().filter_map(|(host, score)| {

@@ -75,7 +75,8 @@ impl Core {
     /// become untrue.
     pub(crate) fn check_parts_kept(&self, host: &Host, entry: &HostEntry) -> Result<(), Refusal> {
         let bound: Vec<&VmEntry> = entry.vms.iter().filter_map(|ix| self.state.vm(*ix)).collect();
-        if host.hardware == entry.host.hardware && host.cpu_overcommit_permille() == entry.host.cpu_overcommit_permille()
+        if host.hardware == entry.host.hardware
+            && host.cpu_overcommit_permille() == entry.host.cpu_overcommit_permille()
             || bound.iter().all(|vm| vm.bindings.is_none())
         {
             return Ok(());
@@ -90,7 +91,8 @@ impl Core {
             })?;
         }
         let guests: Vec<Guest<'_>> = bound.iter().filter_map(|vm| guest(vm)).collect();
-        let before = verify::bindings(&entry.host.hardware, entry.host.cpu_overcommit_permille(), &guests);
+        let before =
+            verify::bindings(&entry.host.hardware, entry.host.cpu_overcommit_permille(), &guests);
         let after = verify::bindings(&host.hardware, host.cpu_overcommit_permille(), &guests);
         match after.into_iter().find(|violation: &BindingViolation| !before.contains(violation)) {
             None => Ok(()),

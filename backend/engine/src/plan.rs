@@ -140,7 +140,7 @@ impl Core {
                 format!("leaves {room} for VMs, but {committed} is committed; move VMs first");
             return Err(check::invalid(&field, &problem));
         }
-        let guaranteed = self.guaranteed_beside(entry, None);
+        let guaranteed = self.state.guaranteed_on(entry, None);
         let short = guaranteed.iter().find(|(dim, amount)| {
             host.physical(*dim) < *amount && host.physical(*dim) < entry.host.physical(*dim)
         });
@@ -158,18 +158,6 @@ impl Core {
             return Err(check::invalid("benchmark_permille", problem));
         }
         Ok(())
-    }
-
-    /// What the VMs of a host are guaranteed, without one of them. Those that were adopted beyond
-    /// its room were guaranteed nothing by us.
-    fn guaranteed_beside(&self, host: &HostEntry, vm: Option<&VmKey>) -> Amounts {
-        let mut sum = Amounts::zero();
-        let vms = host.vms.iter().filter_map(|ix| self.state.vm(*ix));
-        let others = vms.filter(|entry| Some(&entry.vm.key) != vm && !entry.over_capacity);
-        for entry in others.filter(|entry| entry.vm.qos == Qos::Guaranteed) {
-            let _ = sum.try_add(&entry.committed);
-        }
-        sum
     }
 
     fn plan_host_state(
@@ -281,7 +269,7 @@ impl Core {
         if let Some(bindings) = bindings {
             self.check_parts_free(vm, ix, bindings)?;
         }
-        let mut adoption = reports::adoption(Arc::clone(vm), entry, &Amounts::zero(), request_hash);
+        let mut adoption = self.adoption(Arc::clone(vm), entry, None, request_hash);
         adoption.bindings = bindings.cloned();
         let over_capacity = adoption.over_capacity;
         let outcome =
@@ -309,7 +297,7 @@ impl Core {
         let committed = demand_on(&vm, &host.host);
         let others = host.allocated.saturating_sub(&entry.committed);
         let others = others.checked_add(&host.foreign().used).unwrap_or(others);
-        let guaranteed = self.guaranteed_beside(host, Some(key));
+        let guaranteed = self.state.guaranteed_on(host, Some(key));
         let free = |dim: Dim| {
             let free = host.host.allocatable(dim).saturating_sub(others.get(dim));
             let physical = host.host.physical(dim).saturating_sub(guaranteed.get(dim));

@@ -8,8 +8,8 @@ use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use crate::weights::WeightHistory;
 use cluster::{
-    Amounts, Bindings, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Revision,
-    Snapshot, Vm, VmIx, VmKey,
+    Amounts, Bindings, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Qos,
+    Revision, Snapshot, Vm, VmIx, VmKey,
 };
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
@@ -248,6 +248,19 @@ impl State {
 
     pub fn vm(&self, ix: VmIx) -> Option<&VmEntry> {
         self.vms.get(ix).map(Arc::as_ref)
+    }
+
+    /// What the VMs of a host are guaranteed, without one of them.
+    pub fn guaranteed_on(&self, host: &HostEntry, without: Option<&VmKey>) -> Amounts {
+        let mut sum = Amounts::zero();
+        let vms = host.vms.iter().filter_map(|ix| self.vm(*ix));
+        for entry in vms.filter(|entry| entry.vm.qos == Qos::Guaranteed) {
+            if Some(&entry.vm.key) != without {
+                // What is committed in all can be counted, so a part of it can.
+                let _ = sum.try_add(&entry.committed);
+            }
+        }
+        sum
     }
 
     /// The VM that an unconfirmed reservation holds capacity for.

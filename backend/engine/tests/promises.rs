@@ -143,7 +143,11 @@ fn a_batch_is_all_or_nothing_when_it_is_atomic() {
 #[test]
 fn an_adopted_vm_may_exceed_the_host_and_is_flagged() {
     let mut bench = Bench::with_hosts(&[1_000]);
-    let adopt = |id: &str, cpu| Request::Adopt { vm: Arc::new(vm(id, cpu)), host: name("h0"), bindings: None };
+    let adopt = |id: &str, cpu| Request::Adopt {
+        vm: Arc::new(vm(id, cpu)),
+        host: name("h0"),
+        bindings: None,
+    };
     let flag = |outcome| match outcome {
         Outcome::Adopted { over_capacity, .. } => over_capacity,
         other => panic!("an adoption answers an adoption, not {other:?}"),

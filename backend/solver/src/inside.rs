@@ -39,7 +39,7 @@ pub(crate) struct Inside {
 }
 
 /// One host.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Home {
     devices: Devices,
     layout: u32,

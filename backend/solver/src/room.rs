@@ -6,9 +6,7 @@
 use crate::bits::{Bits, LANES};
 use crate::free::{Free, NO_HOST};
 use crate::guarantees::Guarantees;
-use cluster::{
-    Amounts, CpuUnit, Dim, Foreign, Host, HostIx, Index, MAX_AMOUNT, Qos, Vm,
-};
+use cluster::{Amounts, CpuUnit, Dim, Foreign, Host, HostIx, Index, MAX_AMOUNT, Qos, Vm};
 use rustc_hash::FxHashMap;
 
 #[derive(Debug)]

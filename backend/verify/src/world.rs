@@ -6,11 +6,12 @@
 use crate::ViolationKind;
 use crate::bindings::{Holder, lacking};
 use crate::reading::{
-    allocatable, apart_from, cpu_overcommit_permille, demand_on, domain, groups, label, lets_through, matches, physical, required,
+    allocatable, apart_from, cpu_overcommit_permille, demand_on, domain, groups, label,
+    lets_through, matches, physical, required,
 };
 use cluster::{
-    AffinityKind, Amounts, Bindings, Dim, Host, HostState, Level, Name, Qos, Reason, Snapshot, Spread, Strength,
-    Subject, Vm, VmKey,
+    AffinityKind, Amounts, Bindings, Dim, Host, HostState, Level, Name, Qos, Reason, Snapshot,
+    Spread, Strength, Subject, Vm, VmKey,
 };
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -233,12 +233,11 @@ async fn heartbeat(Handle(service): Handle<Service>, id: Id) -> Answer {
 async fn show(service: &Service, id: Name, status: StatusCode) -> Answer {
     let dimensions = service.dimensions();
     let host = id.clone();
-    let found = service
-        .read(move |state| {
-            let (_, entry) = state.find_host(&id)?;
-            let inside = inside(entry, state);
-            Some(HostView { inside, ..view(entry, state, &dimensions) })
-        });
+    let found = service.read(move |state| {
+        let (_, entry) = state.find_host(&id)?;
+        let inside = inside(entry, state);
+        Some(HostView { inside, ..view(entry, state, &dimensions) })
+    });
     match found.await? {
         Some(view) => tagged(status, view.generation, &view),
         None => Err(unknown(&host)),

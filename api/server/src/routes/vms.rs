@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Amounts, Dimensions, Generation, Name, Placed, VmKey};
+use cluster::{Amounts, Dimensions, Generation, Name, Placed, Qos, VmKey};
 use engine::{Outcome, Refusal, Request, State, VmEntry};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -206,9 +206,14 @@ async fn look(service: &Service, key: VmKey) -> Result<Seen, Failure> {
         let (_, entry) = state.find_vm(&wanted)?;
         let host = state.host(entry.host)?;
         let others = host.allocated.saturating_sub(&entry.committed);
+        let guaranteed = state.guaranteed_on(host, Some(&wanted));
         let mut room = Amounts::zero();
         for dim in state.dimensions().iter() {
-            room.set(dim, host.host.allocatable(dim).saturating_sub(others.get(dim)));
+            let mut left = host.host.allocatable(dim).saturating_sub(others.get(dim));
+            if entry.vm.qos == Qos::Guaranteed {
+                left = left.min(host.host.physical(dim).saturating_sub(guaranteed.get(dim)));
+            }
+            room.set(dim, left);
         }
         Some(Seen {
             demand: entry.vm.demand.clone(),

@@ -103,9 +103,14 @@ fn documents_to_certify_come_back_as_they_were() {
         placed: vec![placed()],
     };
     let spec = VmSpec::new(&full::vm(), &snapshot.dimensions);
-    let ours =
-        ClaimSpec { vm: spec.clone(), host_id: None, answer: Some(answer(&full::decision())) };
-    let foreign = ClaimSpec { vm: spec, host_id: Some(full::name("h7")), answer: None };
+    let ours = ClaimSpec {
+        vm: spec.clone(),
+        host_id: None,
+        bindings: None,
+        answer: Some(answer(&full::decision())),
+    };
+    let foreign =
+        ClaimSpec { vm: spec, host_id: Some(full::name("h7")), bindings: None, answer: None };
     let written =
         DocumentSpec { snapshot: SnapshotSpec::new(&snapshot), decisions: vec![ours, foreign] };
     let decisions = vec![

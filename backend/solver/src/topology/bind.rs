@@ -233,9 +233,7 @@ impl<'a> Ask<'a> {
 
     /// Whether there is an answer.
     pub(super) fn binds(&self) -> bool {
-        self.suits()
-            && enough(&self.wishes, Near::Any, EVERYWHERE)
-            && self.stands()
+        self.suits() && enough(&self.wishes, Near::Any, EVERYWHERE) && self.stands()
     }
 
     /// Whether there are nodes, and GPUs near enough to them, on a host that has every part.

@@ -141,7 +141,9 @@ impl Room<'_> {
                 _ => None,
             };
             let (units, memory) = match &request.amount {
-                GpuAmount::Whole(_) => (u64::from(milli == 0 && slices == 0), gpu.memory_mib.into()),
+                GpuAmount::Whole(_) => {
+                    (u64::from(milli == 0 && slices == 0), gpu.memory_mib.into())
+                }
                 GpuAmount::Milli(share) => {
                     let fits = slices == 0 && milli + u64::from(*share) <= 1000;
                     (u64::from(fits), u64::from(gpu.memory_mib) * u64::from(*share) / 1000)
@@ -204,13 +206,14 @@ impl Room<'_> {
         }
         for asked in &request.accelerators {
             let listed = hardware.accelerators.iter().enumerate();
-            let free = listed.filter(|(_, device)| device.kind == asked.kind).map(|(row, device)| {
-                let held = self.holders.iter().flat_map(|holder| &holder.bindings.accelerators);
-                let held = held.filter(|bound| usize::from(bound.row) == row);
-                let taken: u64 = held.map(|bound| u64::from(bound.count)).sum();
-                let node = self.reading.node(device.numa_node, device.pcie_port);
-                (node, u64::from(device.count).saturating_sub(taken))
-            });
+            let free =
+                listed.filter(|(_, device)| device.kind == asked.kind).map(|(row, device)| {
+                    let held = self.holders.iter().flat_map(|holder| &holder.bindings.accelerators);
+                    let held = held.filter(|bound| usize::from(bound.row) == row);
+                    let taken: u64 = held.map(|bound| u64::from(bound.count)).sum();
+                    let node = self.reading.node(device.numa_node, device.pcie_port);
+                    (node, u64::from(device.count).saturating_sub(taken))
+                });
             let free = free.collect();
             wishes.push(Wish { near: asked.near, count: u64::from(asked.count), free });
         }
@@ -258,9 +261,9 @@ impl Room<'_> {
             let at = |node: &u16| &has[usize::from(*node)];
             let with_cores = |on: &[u16]| accepts(if cpu == 0 { &[] } else { on });
             match request.numa {
-                NumaPolicy::Single => all.iter().any(|node| {
-                    (0..3).all(|of| at(node)[of] >= need[of]) && with_cores(&[*node])
-                }),
+                NumaPolicy::Single => all
+                    .iter()
+                    .any(|node| (0..3).all(|of| at(node)[of] >= need[of]) && with_cores(&[*node])),
                 NumaPolicy::Split(ways) => subsets(&all, usize::from(ways)).iter().any(|on| {
                     let ways = u64::from(ways);
                     let fits = |of: usize| {

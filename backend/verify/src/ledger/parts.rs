@@ -83,7 +83,8 @@ impl Ledger {
                 kinds(newcomer(&host.hardware, overcommit, &others, &guest))
             }
         };
-        let about = |kind| Violation { vm: Some(vm.key.clone()), host: Some(host.id.clone()), kind };
+        let about =
+            |kind| Violation { vm: Some(vm.key.clone()), host: Some(host.id.clone()), kind };
         found.into_iter().map(about).collect()
     }
 
