@@ -54,8 +54,8 @@ fn vms_come_back_as_they_were() {
         let spec = VmSpec::new(&vm, &dimensions);
         check(&spec, &vm);
         let host = full::name("h1");
-        let adopt = AdoptSpec { vm: spec.clone(), host_id: host.clone() };
-        check(&adopt, &AdoptRequest { vm: vm.clone(), host });
+        let adopt = AdoptSpec { vm: spec.clone(), host_id: host.clone(), bindings: None };
+        check(&adopt, &AdoptRequest { vm: vm.clone(), host, bindings: None });
         let place = PlacementSpec { vm: spec.clone(), strategy: None, hold_ttl_ms: Some(5_000) };
         let read = PlaceRequest { vm: vm.clone(), strategy: None, hold_ttl_ms: Some(5_000) };
         check(&place, &read);
@@ -117,9 +117,10 @@ fn documents_to_certify_come_back_as_they_were() {
         Claim {
             vm: full::vm(),
             host: Some(full::name("rack1/h1")),
+            bindings: None,
             decision: Some(full::decision()),
         },
-        Claim { vm: full::vm(), host: Some(full::name("h7")), decision: None },
+        Claim { vm: full::vm(), host: Some(full::name("h7")), bindings: None, decision: None },
     ];
     check(&written, &Document { snapshot, decisions });
 }
