@@ -1,6 +1,6 @@
 //! Whether commands are what was asked for, and answers are true, by the model's account.
 
-use crate::model::Model;
+use crate::model::{Guest, Model};
 use crate::violation::{Checked, Law, ensure};
 use cluster::{Generation, Name, VmKey};
 use engine::{
@@ -53,8 +53,8 @@ fn is_asked(model: &Model, entry: &Entry, request: &Request) -> bool {
                     .zip(placings)
                     .all(|(it, placing)| is_placing(it, placing, entry.ts_ms))
         }
-        (Request::Adopt { vm, host }, Command::Adopt(adoption)) => {
-            *vm == adoption.vm && *host == adoption.host
+        (Request::Adopt { vm, host, bindings }, Command::Adopt(adoption)) => {
+            *vm == adoption.vm && *host == adoption.host && *bindings == adoption.bindings
         }
         (Request::Resize { vm, demand, if_generation }, Command::Resize(resizing)) => {
             *vm == resizing.vm
@@ -167,7 +167,7 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
                 })
         }
         (
-            Request::Adopt { vm, host },
+            Request::Adopt { vm, host, .. },
             Outcome::Adopted { generation, over_capacity, repeated: true },
         ) => model.guests.get(&vm.key).is_some_and(|guest| {
             guest.host == *host
@@ -215,7 +215,11 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             seen != current && generation(model, request) == Some(*current)
         }
         Refusal::DoesNotFit { vm, .. } => match request {
-            Request::Resize { demand, .. } => model.cannot_grow(vm, demand).is_some(),
+            Request::Resize { demand, .. } => {
+                // Whether parts can grow takes a search, which the model does not do.
+                let bound = |guest: &Guest| guest.bindings.is_some();
+                model.cannot_grow(vm, demand).is_some() || model.guests.get(vm).is_some_and(bound)
+            }
             _ => false,
         },
         Refusal::UnknownReservation(reservation) => !model.holds.contains_key(reservation),
@@ -226,7 +230,9 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             due == Some(*expires_ms) && *expires_ms <= model.latest_time_ms()
         }
         Refusal::Invalid { .. } => match request {
-            Request::PutHost { host, .. } => model.shrinks(host).is_some(),
+            Request::PutHost { host, .. } => {
+                model.shrinks(host).is_some() || model.takes_parts_away(host)
+            }
             Request::DeclareDimensions(asked) => {
                 !asked.extra().starts_with(model.dimensions.extra())
             }
@@ -234,6 +240,7 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
         },
         Refusal::Gap { base, current } => base != current && model.reported.generation == *current,
         Refusal::UnknownPolicy(_)
+        | Refusal::PartsRefused { .. }
         | Refusal::PolicyRefused { .. }
         | Refusal::IdempotencyConflict
         | Refusal::Busy { .. }

@@ -170,7 +170,7 @@ impl Clients {
             }
             Wish::Adopt => {
                 let vm = Arc::new(shapes::vm(&mut self.dice, self.extra.len()));
-                Request::Adopt { vm, host: self.any_host() }
+                Request::Adopt { vm, host: self.any_host(), bindings: None }
             }
             Wish::Resize => self.resize(),
             Wish::RemoveVm => {
@@ -359,7 +359,7 @@ impl Clients {
                     .zip(told)
                     .for_each(|(asked, told)| self.learn_placement(asked, told));
             }
-            (Request::Adopt { vm, host }, Outcome::Adopted { generation, .. }) => {
+            (Request::Adopt { vm, host, .. }, Outcome::Adopted { generation, .. }) => {
                 let known = Known { asked: None, host: host.clone(), generation: *generation };
                 self.vms.insert(vm.key.clone(), known);
             }

@@ -4,8 +4,9 @@ use crate::apply::{Broken, apply};
 use crate::command::Entry;
 use crate::effects::{Change, Changes};
 use crate::state::State;
-use cluster::HostIx;
+use cluster::{HostIx, Vm};
 use policy::ActiveSet;
+use solver::topology::Clash;
 use solver::{Problem, Scratch};
 use std::sync::Arc;
 use verify::Ledger;
@@ -35,8 +36,12 @@ impl Core {
             }
             for (_, entry) in state.vms() {
                 problem.add_vm(entry.host, &entry.vm, &entry.committed);
+                if let Some(bindings) = &entry.bindings {
+                    let taken = problem.take(entry.host, bindings);
+                    taken.map_err(|clash| broken(&state, twice(&entry.vm, &clash)))?;
+                }
             }
-            problem
+            Ok(problem)
         };
         let open_ledger = || {
             let mut ledger = Ledger::new(dimensions);
@@ -47,16 +52,21 @@ impl Core {
                 ledger
                     .add_vm(entry.host, &entry.vm, &entry.committed)
                     .map_err(|error| broken(&state, error.to_string()))?;
+                if let Some(bindings) = &entry.bindings {
+                    ledger
+                        .bind(entry.host, &entry.vm.key, bindings)
+                        .map_err(|error| broken(&state, error.to_string()))?;
+                }
             }
             Ok(ledger)
         };
         // The two tables share nothing, so a large cluster is compiled on both cores.
         let (problem, ledger) = if state.vm_count() < WORTH_A_THREAD {
-            (compile(), open_ledger()?)
+            (compile()?, open_ledger()?)
         } else {
             std::thread::scope(|scope| {
                 let ledger = scope.spawn(open_ledger);
-                let problem = compile();
+                let problem = compile()?;
                 match ledger.join() {
                     Ok(ledger) => Ok((problem, ledger?)),
                     Err(_) => Err(broken(&state, "the verifier's table panicked".into())),
@@ -115,11 +125,26 @@ impl Core {
                 Change::VmAdded(ix) => match self.state.vms.get(*ix).map(Arc::clone) {
                     Some(entry) => {
                         self.problem.add_vm(entry.host, &entry.vm, &entry.committed);
-                        self.ledger.add_vm(entry.host, &entry.vm, &entry.committed)
+                        let added = self.ledger.add_vm(entry.host, &entry.vm, &entry.committed);
+                        if let Some(bindings) = &entry.bindings {
+                            let taken = self.problem.take(entry.host, bindings);
+                            taken.map_err(|clash| broken(&self.state, twice(&entry.vm, &clash)))?;
+                            added.and_then(|()| {
+                                self.ledger.bind(entry.host, &entry.vm.key, bindings)
+                            })
+                        } else {
+                            added
+                        }
                     }
                     None => Ok(()),
                 },
-                Change::VmRemoved { host, vm, committed } => {
+                Change::VmRemoved { host, vm, committed, bindings } => {
+                    if let Some(bindings) = bindings {
+                        let given = self.problem.give_back(*host, bindings);
+                        given.map_err(|clash| broken(&self.state, twice(vm, &clash)))?;
+                        let unbound = self.ledger.unbind(*host, &vm.key, bindings);
+                        unbound.map_err(|error| broken(&self.state, error.to_string()))?;
+                    }
                     self.problem.remove_vm(*host, vm, committed);
                     self.ledger.remove_vm(*host, vm, committed)
                 }
@@ -163,6 +188,11 @@ impl Core {
             self.ledger.put_host(ix, &host);
         }
     }
+}
+
+/// Parts that are taken twice, or given back twice.
+fn twice(vm: &Vm, clash: &Clash) -> String {
+    format!("bindings of VM {} do not fit those of others: {clash}", vm.key)
 }
 
 fn broken(state: &State, what: String) -> Broken {

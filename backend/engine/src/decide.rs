@@ -78,13 +78,17 @@ impl Core {
         choice: Choice,
     ) -> Placing {
         let (verdict, committed) = match choice.host {
-            Some(Chosen { host, score, breakdown, committed }) => match self.state.host(host) {
-                Some(entry) => {
-                    let (host, incarnation) = (entry.host.id.clone(), entry.host.incarnation);
-                    (Verdict::Placed { host, incarnation, score, breakdown }, committed)
+            Some(Chosen { host, score, breakdown, committed, bindings }) => {
+                match self.state.host(host) {
+                    Some(entry) => {
+                        let (host, incarnation) = (entry.host.id.clone(), entry.host.incarnation);
+                        let verdict =
+                            Verdict::Placed { host, incarnation, score, breakdown, bindings };
+                        (verdict, committed)
+                    }
+                    None => (Verdict::Rejected, Default::default()),
                 }
-                None => (Verdict::Rejected, Default::default()),
-            },
+            }
             None => (Verdict::Rejected, Default::default()),
         };
         let alternatives = choice.alternatives.iter().filter_map(|(host, score)| {
@@ -153,7 +157,17 @@ pub(crate) fn verified(
         let dimensions = state.dimensions();
         ledger.check_policies(policies, dimensions, vm, chosen.host, &entry.effective_host())
     };
-    match violations.into_iter().next().or_else(by_policy) {
+    let by_parts = || {
+        let found = ledger.check_bindings(
+            vm,
+            chosen.host,
+            &entry.host,
+            &chosen.committed,
+            chosen.bindings.as_deref(),
+        );
+        found.into_iter().next()
+    };
+    match violations.into_iter().next().or_else(by_policy).or_else(by_parts) {
         None => Ok(()),
         Some(violation) => Err(Refusal::Unverified(violation.to_string())),
     }
@@ -173,6 +187,12 @@ fn only_on(vm: &Vm, hosts: Vec<Name>) -> Vm {
 
 /// The planted bug: the host that the caller named, taken on trust.
 fn unchecked(host: HostIx, vm: &Vm) -> Choice {
-    let (score, breakdown, committed) = (0, Breakdown::default(), vm.demand.clone());
-    Choice { host: Some(Chosen { host, score, breakdown, committed }), ..Choice::default() }
+    let chosen = Chosen {
+        host,
+        score: 0,
+        breakdown: Breakdown::default(),
+        committed: vm.demand.clone(),
+        bindings: None,
+    };
+    Choice { host: Some(chosen), ..Choice::default() }
 }

@@ -32,6 +32,7 @@ mod frozen;
 mod health;
 mod history;
 mod pace;
+mod parts;
 mod plan;
 pub mod planted;
 mod recover;

@@ -10,7 +10,9 @@ use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
 use crate::state::{DecisionId, Health, HostEntry, VmEntry};
-use cluster::{Amounts, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Vm, VmKey};
+use cluster::{
+    Amounts, Bindings, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Qos, Vm, VmKey,
+};
 use policy::{Edit, EditError, Policy};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -69,7 +71,7 @@ impl Core {
             }
             Request::Place(request) => self.plan_place(request, time_ms),
             Request::PlaceBatch { requests, atomic } => self.plan_batch(requests, *atomic, time_ms),
-            Request::Adopt { vm, host } => self.plan_adopt(vm, host),
+            Request::Adopt { vm, host, bindings } => self.plan_adopt(vm, host, bindings.as_ref()),
             Request::Resize { vm, demand, if_generation } => {
                 self.plan_resize(vm, demand, *if_generation)
             }
@@ -119,6 +121,7 @@ impl Core {
             return Err(Refusal::HostExists(host.id.clone()));
         }
         self.check_room_kept(host, entry)?;
+        self.check_parts_kept(host, entry)?;
         let outcome = Outcome::Host { generation: entry.generation.next(), created: false };
         Plan::change(Command::PutHost(Box::new(host.clone())), outcome)
     }
@@ -135,6 +138,16 @@ impl Core {
             let room = host.allocatable(dim);
             let problem =
                 format!("leaves {room} for VMs, but {committed} is committed; move VMs first");
+            return Err(check::invalid(&field, &problem));
+        }
+        let guaranteed = self.state.guaranteed_on(entry, None);
+        let short = guaranteed.iter().find(|(dim, amount)| {
+            host.physical(*dim) < *amount && host.physical(*dim) < entry.host.physical(*dim)
+        });
+        if let Some((dim, amount)) = short {
+            let field = format!("capacity.{}", self.state.dimensions().name(dim));
+            let there = host.physical(dim);
+            let problem = format!("is {there} less reserved, but {amount} is guaranteed to VMs");
             return Err(check::invalid(&field, &problem));
         }
         let measured = |ix: &cluster::VmIx| {
@@ -233,10 +246,18 @@ impl Core {
         Plan::change(Command::PlaceBatch { atomic, placings }, outcome)
     }
 
-    fn plan_adopt(&mut self, vm: &Arc<Vm>, host: &Name) -> Result<Plan, Refusal> {
+    fn plan_adopt(
+        &mut self,
+        vm: &Arc<Vm>,
+        host: &Name,
+        bindings: Option<&Arc<Bindings>>,
+    ) -> Result<Plan, Refusal> {
         check::vm(vm, self.state.dimensions())?;
-        let (_, entry) = self.known_host(host)?;
-        let request_hash = fingerprint(&(vm, host));
+        let (ix, entry) = self.known_host(host)?;
+        let request_hash = match bindings {
+            None => fingerprint(&(vm, host)),
+            Some(bindings) => fingerprint(&(vm, host, bindings)),
+        };
         if let Some((_, known)) = self.state.find_vm(&vm.key) {
             if known.request_hash == request_hash {
                 let (generation, over_capacity) = (known.generation, known.over_capacity);
@@ -245,7 +266,11 @@ impl Core {
             }
             return Err(self.vm_exists(known));
         }
-        let adoption = reports::adoption(Arc::clone(vm), entry, &Amounts::zero(), request_hash);
+        if let Some(bindings) = bindings {
+            self.check_parts_free(vm, ix, bindings)?;
+        }
+        let mut adoption = self.adoption(Arc::clone(vm), entry, None, request_hash);
+        adoption.bindings = bindings.cloned();
         let over_capacity = adoption.over_capacity;
         let outcome =
             Outcome::Adopted { generation: Generation(1), over_capacity, repeated: false };
@@ -272,13 +297,18 @@ impl Core {
         let committed = demand_on(&vm, &host.host);
         let others = host.allocated.saturating_sub(&entry.committed);
         let others = others.checked_add(&host.foreign().used).unwrap_or(others);
+        let guaranteed = self.state.guaranteed_on(host, Some(key));
+        let free = |dim: Dim| {
+            let free = host.host.allocatable(dim).saturating_sub(others.get(dim));
+            let physical = host.host.physical(dim).saturating_sub(guaranteed.get(dim));
+            if vm.qos == Qos::Guaranteed { free.min(physical) } else { free }
+        };
         let short = committed.iter().find(|(dim, amount)| {
             // Shrinking in a dimension is always possible, even where the host is over its room.
-            *amount > entry.committed.get(*dim)
-                && others.get(*dim).saturating_add(*amount) > host.host.allocatable(*dim)
+            *amount > entry.committed.get(*dim) && *amount > free(*dim)
         });
         if let Some((dim, amount)) = short {
-            let free = host.host.allocatable(dim).saturating_sub(others.get(dim));
+            let free = free(dim);
             let name = self.state.dimensions().name(dim);
             return Err(Refusal::DoesNotFit {
                 vm: key.clone(),
@@ -287,7 +317,8 @@ impl Core {
             });
         }
         let generation = entry.generation.next();
-        let resizing = Resizing { vm: key.clone(), demand: demand.clone(), committed };
+        let bindings = self.bound_anew(&entry, &vm, &committed)?;
+        let resizing = Resizing { vm: key.clone(), demand: demand.clone(), committed, bindings };
         Plan::change(Command::Resize(Box::new(resizing)), Outcome::Resized { generation })
     }
 

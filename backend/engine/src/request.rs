@@ -4,7 +4,7 @@ use crate::command::Hold;
 use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
-    Amounts, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
+    Amounts, Bindings, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
 };
 use policy::{Policy, Weights};
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,8 @@ pub enum Request {
     Adopt {
         vm: Arc<Vm>,
         host: Name,
+        /// The parts of the host that it has, if the caller knows.
+        bindings: Option<Arc<Bindings>>,
     },
     Resize {
         vm: VmKey,
@@ -243,6 +245,8 @@ pub enum Refusal {
     Stale { seen: u64, current: u64 },
     #[error("VM {vm} does not fit on host {host} at its new size: {reason}")]
     DoesNotFit { vm: VmKey, host: Name, reason: String },
+    #[error("VM {vm} cannot have these parts of host {host}: {problem}")]
+    PartsRefused { vm: VmKey, host: Name, problem: String },
     #[error("reservation {0} is not known: it was never made, or it is released")]
     UnknownReservation(u64),
     #[error("reservation {reservation} ended at {expires_ms} and can no longer be confirmed")]

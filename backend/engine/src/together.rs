@@ -86,10 +86,16 @@ fn follow(
         let Some(request) = requests.get(row) else { return Ok(()) };
         verified(state, ledger, policies, &request.vm, &chosen)?;
         ledger.add_vm(chosen.host, &request.vm, &chosen.committed).map_err(unverified)?;
+        if let Some(bindings) = &chosen.bindings {
+            ledger.bind(chosen.host, &request.vm.key, bindings).map_err(unverified)?;
+        }
         added.push((&request.vm, chosen));
         Ok(())
     });
     for (vm, chosen) in added.into_iter().rev() {
+        if let Some(bindings) = &chosen.bindings {
+            ledger.unbind(chosen.host, &vm.key, bindings).map_err(unverified)?;
+        }
         ledger.remove_vm(chosen.host, vm, &chosen.committed).map_err(unverified)?;
     }
     agreed.map(|()| prints)

@@ -143,7 +143,11 @@ fn a_batch_is_all_or_nothing_when_it_is_atomic() {
 #[test]
 fn an_adopted_vm_may_exceed_the_host_and_is_flagged() {
     let mut bench = Bench::with_hosts(&[1_000]);
-    let adopt = |id: &str, cpu| Request::Adopt { vm: Arc::new(vm(id, cpu)), host: name("h0") };
+    let adopt = |id: &str, cpu| Request::Adopt {
+        vm: Arc::new(vm(id, cpu)),
+        host: name("h0"),
+        bindings: None,
+    };
     let flag = |outcome| match outcome {
         Outcome::Adopted { over_capacity, .. } => over_capacity,
         other => panic!("an adoption answers an adoption, not {other:?}"),
@@ -160,7 +164,7 @@ fn an_adopted_vm_may_exceed_the_host_and_is_flagged() {
 fn an_adopted_vm_stays_flagged_until_its_host_has_room_again() {
     let mut bench = Bench::with_hosts(&[1_000]);
     for id in ["a", "b"] {
-        let adopt = Request::Adopt { vm: Arc::new(vm(id, 900)), host: name("h0") };
+        let adopt = Request::Adopt { vm: Arc::new(vm(id, 900)), host: name("h0"), bindings: None };
         bench.ask(adopt).expect("adopted");
     }
     let mut flagged_at = |cpu| {
@@ -318,7 +322,7 @@ fn the_state_at_any_kept_revision_can_be_asked_for() {
 fn drift_names_what_is_missing_unknown_elsewhere_or_twice() {
     let mut bench = Bench::with_hosts(&[4_000, 4_000]);
     for (id, host) in [("a", "h0"), ("b", "h0"), ("c", "h1")] {
-        let adopt = Request::Adopt { vm: Arc::new(vm(id, 1)), host: name(host) };
+        let adopt = Request::Adopt { vm: Arc::new(vm(id, 1)), host: name(host), bindings: None };
         bench.ask(adopt).expect("adopted");
     }
     let seen = |id, host| Observed { vm: key(id), host: name(host) };

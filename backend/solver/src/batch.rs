@@ -37,12 +37,20 @@ pub fn place_batch_followed(
         if let Some(host) = &choice.host {
             chosen(row, host);
             problem.add_vm(host.host, vms[row], &host.committed);
+            if let Some(bindings) = &host.bindings {
+                let taken = problem.take(host.host, bindings);
+                debug_assert_eq!(taken, Ok(()), "what was bound is free");
+            }
             how.round_robin_after = Some(host.host);
         }
         choices[row] = choice;
     }
     for &row in order.iter().rev() {
         if let Some(chosen) = &choices[row].host {
+            if let Some(bindings) = &chosen.bindings {
+                let given = problem.give_back(chosen.host, bindings);
+                debug_assert_eq!(given, Ok(()), "what was taken is given back");
+            }
             problem.remove_vm(chosen.host, vms[row], &chosen.committed);
         }
     }

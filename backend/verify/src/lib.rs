@@ -16,6 +16,7 @@
 
 mod bindings;
 mod certify;
+mod inside;
 mod ledger;
 mod reading;
 mod text;
@@ -23,7 +24,8 @@ mod violation;
 mod world;
 
 pub use bindings::{
-    BindingViolation, BindingViolationKind, BindingViolations, Guest, bindings, newcomer,
+    BindingViolation, BindingViolationKind, BindingViolations, Guest, Holder, bindings, newcomer,
+    shared,
 };
 pub use certify::{batch, placement, snapshot, violations};
 pub use ledger::{Ledger, LedgerError};

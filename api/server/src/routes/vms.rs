@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Amounts, Dimensions, Generation, Name, Placed, VmKey};
+use cluster::{Amounts, Dimensions, Generation, Name, Placed, Qos, VmKey};
 use engine::{Outcome, Refusal, Request, State, VmEntry};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -36,12 +36,14 @@ async fn adopt(
     Handle(service): Handle<Service>,
     Params(dry): Params<Dry>,
     ask: Ask,
-    Body(AdoptRequest { vm, host }): Body<AdoptRequest>,
+    Body(AdoptRequest { vm, host, bindings }): Body<AdoptRequest>,
 ) -> Answer {
     let ask = ask.dry(dry.dry_run);
     let vm = Arc::new(vm);
     let key = vm.key.clone();
-    let request = Request::Adopt { vm: Arc::clone(&vm), host: host.clone() };
+    let bindings = bindings.map(Arc::new);
+    let request =
+        Request::Adopt { vm: Arc::clone(&vm), host: host.clone(), bindings: bindings.clone() };
     let reply = service.carry_out(&ask, &key.tenant, request).await.map_err(|mut failure| {
         if failure.problem.code == wire::Code::HOST_NOT_FOUND.code {
             failure.problem.errors.push(Fault {
@@ -58,7 +60,8 @@ async fn adopt(
     };
     if ask.dry_run && !repeated {
         let committed = vm.demand.clone();
-        let placed = Placed { vm, host, committed, over_capacity, adopted: true, held: false };
+        let placed =
+            Placed { vm, host, committed, bindings, over_capacity, adopted: true, held: false };
         let dimensions = service.dimensions();
         let view = VmView::new(&placed, None, generation, reply.revision, &dimensions);
         return answer(StatusCode::OK, &view);
@@ -77,9 +80,10 @@ async fn adopt_many(
     ask: Ask,
     Lines(adoptions): Lines<AdoptRequest>,
 ) -> Answer {
-    let requests = adoptions.into_iter().map(|AdoptRequest { vm, host }| {
+    let requests = adoptions.into_iter().map(|AdoptRequest { vm, host, bindings }| {
         let VmKey { tenant, id } = vm.key.clone();
-        (id, tenant, Request::Adopt { vm: Arc::new(vm), host })
+        let (vm, bindings) = (Arc::new(vm), bindings.map(Arc::new));
+        (id, tenant, Request::Adopt { vm, host, bindings })
     });
     bulk::carry_out(&service, &ask.dry(dry.dry_run), requests.collect()).await
 }
@@ -202,9 +206,14 @@ async fn look(service: &Service, key: VmKey) -> Result<Seen, Failure> {
         let (_, entry) = state.find_vm(&wanted)?;
         let host = state.host(entry.host)?;
         let others = host.allocated.saturating_sub(&entry.committed);
+        let guaranteed = state.guaranteed_on(host, Some(&wanted));
         let mut room = Amounts::zero();
         for dim in state.dimensions().iter() {
-            room.set(dim, host.host.allocatable(dim).saturating_sub(others.get(dim)));
+            let mut left = host.host.allocatable(dim).saturating_sub(others.get(dim));
+            if entry.vm.qos == Qos::Guaranteed {
+                left = left.min(host.host.physical(dim).saturating_sub(guaranteed.get(dim)));
+            }
+            room.set(dim, left);
         }
         Some(Seen {
             demand: entry.vm.demand.clone(),
@@ -254,6 +263,7 @@ fn view(entry: &VmEntry, state: &State, dimensions: &Dimensions) -> VmView {
         // Every VM is on a host; the id stands in for one that the state has lost.
         host: host.unwrap_or_else(|| entry.vm.key.id.clone()),
         committed: entry.committed.clone(),
+        bindings: entry.bindings.clone(),
         over_capacity: entry.over_capacity,
         adopted: entry.adopted,
         held: entry.hold.is_some(),
