@@ -19,6 +19,7 @@ mod output;
 mod placement;
 mod policy;
 mod progress;
+mod replay;
 mod serve;
 mod state;
 mod verify;
@@ -85,6 +86,9 @@ enum Verb {
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Place recorded arrivals of a public trace, and report how well and how fast
+    #[command(subcommand)]
+    Replay(replay::Replay),
     /// Break a simulated service on purpose
     #[command(subcommand)]
     Chaos(chaos::Chaos),
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
         Verb::Config(config) => config.run(),
+        Verb::Replay(replay) => replay.run(),
         Verb::Chaos(chaos) => chaos.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Completion(completion) => completion.run(),

@@ -15,6 +15,7 @@ mod cache;
 mod changes;
 mod constraints;
 mod domains;
+pub mod fragmentation;
 mod free;
 mod groups;
 mod guarantees;
