@@ -7,7 +7,7 @@
 use crate::history::{History, OpNo};
 use crate::reporter::Reporter;
 use crate::shapes::{self, name};
-use cluster::{Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
+use cluster::{Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
 use engine::{
     Call, Health, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply,
     Request,

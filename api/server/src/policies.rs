@@ -12,7 +12,6 @@ pub(crate) use simulate::{Simulations, simulate};
 use crate::ask::Ask;
 use crate::failure::Failure;
 use crate::service::Service;
-use cluster::Revision;
 use engine::{Outcome, PrepareError, Prepared, Refusal, Request, Trial, Tried, Writer};
 use living::Living;
 use policy::{Conflict, Edit, EditError, EditKind, EvaluateError, Installed};
@@ -103,12 +102,12 @@ pub(crate) async fn look_ahead(
     service: &Service,
     edit: Edit,
 ) -> Result<(Outlook, Box<Prepared>), Failure> {
-    let look = move |writer: &Writer| {
+    let ahead = service.beside(move |writer| {
         let (outlook, prepared) = look_ahead_now(writer, &edit)?;
         let revision = prepared.tried.revision;
         Ok(((outlook, prepared), revision))
-    };
-    service.beside(look).await
+    });
+    ahead.await
 }
 
 /// The same, on this thread.

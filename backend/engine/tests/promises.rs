@@ -2,7 +2,7 @@
 
 mod common;
 
-use cluster::{Amounts, Dim, Dimensions, HostState, Revision, Strategy};
+use cluster::{Dim, Dimensions, HostState, Revision, Strategy};
 use common::{Bench, host, key, name, vm};
 use engine::{
     Aid, Call, DecisionId, Drift, Observed, Options, Outcome, PlaceRequest, Refusal, Request, drift,
