@@ -335,7 +335,8 @@ pub(in crate::routes) async fn validated(
     asked: PolicyRequest,
 ) -> Result<PolicyValidation, Failure> {
     let PolicyRequest { text, syntax, activation, .. } = asked;
-    let (program, warnings) = match policy::load(&text, syntax) {
+    let source = Source::new(text, syntax);
+    let (program, warnings) = match source.load() {
         Ok(loaded) => loaded,
         Err(found) => {
             let (errors, warnings): (Vec<_>, Vec<_>) =
@@ -352,7 +353,7 @@ pub(in crate::routes) async fn validated(
         Some(given) => given,
         None => present_activation(service, &id).await?,
     };
-    let change = EditKind::Put { text: text.into(), syntax, activation: Some(activation) };
+    let change = EditKind::Put { source, activation: Some(activation) };
     let edit = Edit {
         policy: id.as_str().into(),
         change,

@@ -6,7 +6,6 @@ use super::{Answer, answer, bulk, page, tagged, unexpected};
 use crate::app::Problems;
 use crate::ask::{Ask, Dry, Id, OfTenant, Params};
 use crate::body::{Body, Lines};
-use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
