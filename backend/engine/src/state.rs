@@ -263,6 +263,23 @@ impl State {
         sum
     }
 
+    /// What its host could give a VM of each dimension in all, were the VM not there.
+    pub fn room_for(&self, host: &HostEntry, entry: &VmEntry) -> Amounts {
+        let others = host.allocated.saturating_sub(&entry.committed);
+        let others = others.checked_add(&host.foreign().used).unwrap_or(others);
+        let guaranteed = (entry.vm.qos == Qos::Guaranteed)
+            .then(|| self.guaranteed_on(host, Some(&entry.vm.key)));
+        let mut room = Amounts::zero();
+        for dim in self.dimensions().iter() {
+            let mut left = host.host.allocatable(dim).saturating_sub(others.get(dim));
+            if let Some(guaranteed) = &guaranteed {
+                left = left.min(host.host.physical(dim).saturating_sub(guaranteed.get(dim)));
+            }
+            room.set(dim, left);
+        }
+        room
+    }
+
     /// The VM that an unconfirmed reservation holds capacity for.
     pub fn reservation(&self, reservation: u64) -> Option<(VmIx, &VmEntry)> {
         let ix = *self.holds.get(&reservation)?;
