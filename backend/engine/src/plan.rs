@@ -11,7 +11,7 @@ use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
 use crate::state::{DecisionId, Health, HostEntry, VmEntry};
 use cluster::{
-    Amounts, Bindings, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Qos, Vm, VmKey,
+    Amounts, Bindings, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Vm, VmKey,
 };
 use policy::{Edit, EditError, Policy};
 use rustc_hash::FxHashSet;
