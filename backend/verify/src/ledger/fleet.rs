@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A domain of one of the four location levels. Reused after its last host has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DomainIx(pub(super) u32);
 
 /// A row of the signature table. Reused after its last host has changed.
@@ -59,7 +59,7 @@ pub(super) struct Domain {
 }
 
 /// Which domain of a level a host is in; two spots of one level are equal if the domain is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Spot<'a> {
     Host(HostIx),
     Domain(DomainIx),
