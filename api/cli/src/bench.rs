@@ -225,7 +225,8 @@ impl Reload {
         if !json {
             println!(
                 "{} reloads at {:.0} of {rps} requests/s: {} dropped, {} failed; in force after \
-                 p50 {:.0} ms, slowest {:.0} ms; requests p50 {:.2} ms, p99 {:.2} ms",
+                 p50 {:.0} ms, slowest {:.0} ms; requests p50 {:.2} ms, p99 {:.2} ms, and {:.2} \
+                 and {:.2} ms without reloads",
                 report.reloads,
                 report.achieved_rps,
                 report.dropped,
@@ -234,6 +235,8 @@ impl Reload {
                 report.active_within_max_ms,
                 report.http_p50_ms,
                 report.http_p99_ms,
+                report.undisturbed_p50_ms,
+                report.undisturbed_p99_ms,
             );
         }
         println!("{}", serde_json::to_string(&report)?);
