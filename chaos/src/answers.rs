@@ -2,7 +2,7 @@
 
 use crate::model::Model;
 use crate::violation::{Checked, Law, ensure};
-use cluster::{Generation, Name, VmKey};
+use cluster::{Amounts, Generation, Name, VmKey};
 use engine::{
     Command, Entry, Outcome, PlaceRequest, Placement, Placing, PutMode, Refusal, Request,
 };
@@ -56,9 +56,10 @@ fn is_asked(model: &Model, entry: &Entry, request: &Request) -> bool {
         (Request::Adopt { vm, host }, Command::Adopt(adoption)) => {
             *vm == adoption.vm && *host == adoption.host
         }
-        (Request::Resize { vm, demand, if_generation }, Command::Resize(resizing)) => {
+        (Request::Resize { vm, changes, if_generation }, Command::Resize(resizing)) => {
+            let before = model.guests.get(vm);
             *vm == resizing.vm
-                && *demand == resizing.demand
+                && before.is_some_and(|it| it.vm.demand.changed(changes) == resizing.demand)
                 && vm_generation(model, vm, *if_generation)
         }
         (Request::RemoveVm { vm, if_generation }, Command::RemoveVm { vm: logged }) => {
@@ -174,9 +175,10 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
                 && guest.generation == *generation
                 && guest.over_capacity == *over_capacity
         }),
-        (Request::Resize { vm, demand, .. }, Outcome::Resized { generation }) => {
+        (Request::Resize { vm, changes, .. }, Outcome::Resized { generation }) => {
+            let same = |demand: &Amounts| *demand == demand.changed(changes);
             let known = model.guests.get(vm);
-            known.is_some_and(|it| it.vm.demand == *demand && it.generation == *generation)
+            known.is_some_and(|it| same(&it.vm.demand) && it.generation == *generation)
         }
         (Request::Release { reservation }, Outcome::Released { vm: None }) => {
             !model.holds.contains_key(reservation)
@@ -215,7 +217,9 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             seen != current && generation(model, request) == Some(*current)
         }
         Refusal::DoesNotFit { vm, .. } => match request {
-            Request::Resize { demand, .. } => model.cannot_grow(vm, demand).is_some(),
+            Request::Resize { changes, .. } => model.guests.get(vm).is_some_and(|guest| {
+                model.cannot_grow(vm, &guest.vm.demand.changed(changes)).is_some()
+            }),
             _ => false,
         },
         Refusal::UnknownReservation(reservation) => !model.holds.contains_key(reservation),

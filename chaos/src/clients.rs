@@ -7,7 +7,7 @@
 use crate::history::{History, OpNo};
 use crate::reporter::Reporter;
 use crate::shapes::{self, name};
-use cluster::{Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
+use cluster::{Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
 use engine::{
     Call, Health, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply,
     Request,
@@ -235,8 +235,11 @@ impl Clients {
     fn resize(&mut self) -> Request {
         let (vm, if_generation) = self.any_vm();
         let cpu_millis = self.dice.between(1, 12) * 500;
-        let demand = Amounts::cpu_memory(cpu_millis, self.dice.between(1, 12));
-        Request::Resize { vm, demand, if_generation }
+        let mut changes = vec![(Dim::CPU_MILLIS, cpu_millis)];
+        if self.dice.chance(700) {
+            changes.push((Dim::MEMORY_MIB, self.dice.between(1, 12)));
+        }
+        Request::Resize { vm, changes, if_generation }
     }
 
     fn put_host(&mut self) -> Request {

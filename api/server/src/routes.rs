@@ -6,6 +6,7 @@ mod cluster_wide;
 mod events;
 mod health;
 mod hosts;
+mod moving;
 pub(crate) mod novacron;
 mod page;
 mod placements;

@@ -241,17 +241,6 @@ pub struct ResizeRequest {
     pub changes: Vec<(Dim, u64)>,
 }
 
-impl ResizeRequest {
-    /// The demand with the changes made.
-    pub fn applied_to(&self, demand: &Amounts) -> Amounts {
-        let mut demand = demand.clone();
-        for (dim, amount) in &self.changes {
-            demand.set(*dim, *amount);
-        }
-        demand
-    }
-}
-
 impl Read for Vm {
     fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
         let mut fields = at.fields(value)?;

@@ -3,6 +3,7 @@
 use crate::apply::{Broken, apply};
 use crate::command::Entry;
 use crate::effects::{Change, Changes};
+use crate::prepared::Prepared;
 use crate::state::State;
 use cluster::HostIx;
 use policy::ActiveSet;
@@ -22,6 +23,8 @@ pub struct Core {
     pub(crate) scratch: Scratch,
     /// The policies in force, compiled.
     pub(crate) policies: Arc<ActiveSet>,
+    /// The change of policies that is being made, if somebody has worked it out beforehand.
+    pub(crate) prepared: Option<Box<Prepared>>,
 }
 
 impl Core {
@@ -65,7 +68,7 @@ impl Core {
         };
         let policies = Arc::new(ActiveSet::default());
         let scratch = Scratch::default();
-        let mut core = Self { state, problem, ledger, scratch, policies };
+        let mut core = Self { state, problem, ledger, scratch, policies, prepared: None };
         core.install_policies()?;
         Ok(core)
     }
@@ -139,8 +142,16 @@ impl Core {
         Ok(())
     }
 
-    /// Compiles the active policies and puts them in force for the requests that follow.
+    /// Puts the active policies in force for the requests that follow; compiles them, unless that
+    /// is done already.
     fn install_policies(&mut self) -> Result<(), Broken> {
+        if let Some(prepared) = self.prepared.take() {
+            let (columns, different) = prepared.into_fleet().hand_over(&self.state);
+            self.policies = Arc::clone(columns.set());
+            let different = different.iter().map(|(ix, host)| (*ix, host.as_ref()));
+            self.problem.install_policies(columns, self.state.dimensions(), different);
+            return Ok(());
+        }
         let active = self.state.library.active_set();
         let active = active.map_err(|error| broken(&self.state, error.to_string()))?;
         self.policies = Arc::new(active);

@@ -47,15 +47,17 @@ impl Core {
     /// Decides many requests together, each on the result of those before it. With `atomic`, one
     /// that cannot be placed rejects them all.
     ///
-    /// The requests share the first one's strategy.
+    /// The requests share the first one's strategy. Refused when it is `abandoned` on the way.
     pub fn decide_batch(
         &mut self,
         requests: &[PlaceRequest],
         atomic: bool,
+        abandoned: &dyn Fn() -> bool,
     ) -> Result<Vec<Placing>, Refusal> {
         let Some(first) = requests.first() else { return Ok(Vec::new()) };
         let how = self.how(first);
-        let Together { choices, prints } = self.choose_together(requests, &how, atomic)?;
+        let Together { choices, prints } =
+            self.choose_together(requests, &how, atomic, abandoned)?;
         let placings = requests.iter().zip(prints).zip(choices);
         let placing = |((request, print), choice)| self.placing(request, print, &how, choice);
         Ok(placings.map(placing).collect())

@@ -40,7 +40,13 @@ const EXPIRE_AT_ONCE: usize = 1_000;
 
 impl Core {
     /// Works out `request` at the state's time `time_ms`.
-    pub(crate) fn plan(&mut self, request: &Request, time_ms: u64) -> Result<Plan, Refusal> {
+    /// `abandoned` is asked now and then while it takes long.
+    pub(crate) fn plan(
+        &mut self,
+        request: &Request,
+        time_ms: u64,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Result<Plan, Refusal> {
         match request {
             Request::DeclareDimensions(dimensions) => {
                 let kept = self.state.dimensions().check_extended_by(dimensions);
@@ -68,10 +74,12 @@ impl Core {
                 Plan::change(command, Outcome::HostRemoved { vms })
             }
             Request::Place(request) => self.plan_place(request, time_ms),
-            Request::PlaceBatch { requests, atomic } => self.plan_batch(requests, *atomic, time_ms),
+            Request::PlaceBatch { requests, atomic } => {
+                self.plan_batch(requests, *atomic, time_ms, abandoned)
+            }
             Request::Adopt { vm, host } => self.plan_adopt(vm, host),
-            Request::Resize { vm, demand, if_generation } => {
-                self.plan_resize(vm, demand, *if_generation)
+            Request::Resize { vm, changes, if_generation } => {
+                self.plan_resize(vm, changes, *if_generation)
             }
             Request::RemoveVm { vm, if_generation } => {
                 let entry = self.known_vm(vm)?;
@@ -192,6 +200,7 @@ impl Core {
         requests: &[PlaceRequest],
         atomic: bool,
         time_ms: u64,
+        abandoned: &dyn Fn() -> bool,
     ) -> Result<Plan, Refusal> {
         if requests.len() > check::MAX_BATCH {
             let problem =
@@ -216,7 +225,7 @@ impl Core {
         }
         let fresh = requests.iter().zip(&before).filter(|(_, before)| before.is_none());
         let fresh: Vec<PlaceRequest> = fresh.map(|(request, _)| request.clone()).collect();
-        let mut placings = self.decide_batch(&fresh, atomic)?;
+        let mut placings = self.decide_batch(&fresh, atomic, abandoned)?;
         let mut holds = 0u64;
         for (placing, request) in placings.iter_mut().zip(&fresh) {
             if placing.decision.host().is_some() && request.hold_ttl_ms.is_some() {
@@ -255,13 +264,14 @@ impl Core {
     fn plan_resize(
         &mut self,
         key: &VmKey,
-        demand: &Amounts,
+        changes: &[(Dim, u64)],
         if_generation: Option<Generation>,
     ) -> Result<Plan, Refusal> {
-        check::demand(demand, self.state.dimensions())?;
         let entry = self.known_vm(key)?.clone();
+        let demand = entry.vm.demand.changed(changes);
+        check::demand(&demand, self.state.dimensions())?;
         check_generation(if_generation, entry.generation)?;
-        if entry.vm.demand == *demand {
+        if entry.vm.demand == demand {
             return Plan::nothing(Outcome::Resized { generation: entry.generation });
         }
         let mut vm = entry.vm.as_ref().clone();
@@ -287,7 +297,7 @@ impl Core {
             });
         }
         let generation = entry.generation.next();
-        let resizing = Resizing { vm: key.clone(), demand: demand.clone(), committed };
+        let resizing = Resizing { vm: key.clone(), demand, committed };
         Plan::change(Command::Resize(Box::new(resizing)), Outcome::Resized { generation })
     }
 
@@ -329,11 +339,26 @@ impl Core {
         Plan::change(Command::InstallPolicy(policy.clone()), Outcome::Policy(policy))
     }
 
-    fn plan_edit(&self, edit: &Edit, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+    fn plan_edit(&mut self, edit: &Edit, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+        self.prepared.take_if(|prepared| !prepared.is_for(edit, &self.state));
         let current = self.state.policy();
         if let Some(seen) = if_revision.filter(|&seen| seen != current.revision) {
             return Err(Refusal::Stale { seen, current: current.revision });
         }
+        let is_new = match &self.prepared {
+            Some(prepared) => prepared.is_new,
+            None => self.check_edit(edit)?,
+        };
+        if !is_new {
+            return Plan::nothing(Outcome::Policy(current.clone()));
+        }
+        let policy = Policy { revision: current.revision.saturating_add(1), ..current.clone() };
+        let command = Command::EditPolicy(Box::new(edit.clone()));
+        Plan::change(command, Outcome::Policy(policy))
+    }
+
+    /// Whether the change can be made, and if so, whether it changes anything.
+    fn check_edit(&self, edit: &Edit) -> Result<bool, Refusal> {
         let checked = self.state.library().check(edit).map_err(|error| match error {
             EditError::Unknown(policy) => Refusal::UnknownPolicy(policy.to_string()),
             other => {
@@ -341,12 +366,7 @@ impl Core {
                 Refusal::PolicyRefused { policy, problem }
             }
         })?;
-        if !checked.is_new {
-            return Plan::nothing(Outcome::Policy(current.clone()));
-        }
-        let policy = Policy { revision: current.revision.saturating_add(1), ..current.clone() };
-        let command = Command::EditPolicy(Box::new(edit.clone()));
-        Plan::change(command, Outcome::Policy(policy))
+        Ok(checked.is_new)
     }
 
     fn plan_tick(&self, time_ms: u64) -> Result<Plan, Refusal> {
@@ -410,7 +430,7 @@ impl Core {
 }
 
 /// What the VM takes on this host.
-pub(crate) fn demand_on(vm: &Vm, host: &Host) -> Amounts {
+pub fn demand_on(vm: &Vm, host: &Host) -> Amounts {
     match vm.cpu_unit {
         CpuUnit::Raw => vm.demand.clone(),
         CpuUnit::Normalised => {

@@ -3,9 +3,7 @@
 use crate::command::Hold;
 use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
-use cluster::{
-    Amounts, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
-};
+use cluster::{Decision, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey};
 use policy::{Policy, Weights};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -74,9 +72,10 @@ pub enum Request {
         vm: Arc<Vm>,
         host: Name,
     },
+    /// Gives a VM other amounts of some dimensions; the others stay as they are.
     Resize {
         vm: VmKey,
-        demand: Amounts,
+        changes: Vec<(Dim, u64)>,
         if_generation: Option<Generation>,
     },
     RemoveVm {
@@ -159,9 +158,9 @@ impl Request {
     /// policies again and seen what the first attempt made of them.
     pub(crate) fn fingerprint(&self) -> [u8; 16] {
         match self {
-            Request::Resize { vm, demand, .. } => {
-                let (vm, demand) = (vm.clone(), demand.clone());
-                fingerprint(&Request::Resize { vm, demand, if_generation: None })
+            Request::Resize { vm, changes, .. } => {
+                let (vm, changes) = (vm.clone(), changes.clone());
+                fingerprint(&Request::Resize { vm, changes, if_generation: None })
             }
             Request::EditPolicy { edit, .. } => {
                 fingerprint(&Request::EditPolicy { edit: edit.clone(), if_revision: None })
@@ -255,7 +254,7 @@ pub enum Refusal {
     IdempotencyConflict,
     #[error("the queue is full; try again in {retry_after_ms} ms")]
     Busy { retry_after_ms: u64 },
-    #[error("the deadline passed before the request was started")]
+    #[error("the deadline passed before the request was carried out; nothing was done")]
     DeadlinePassed,
     /// The solver's choice was refused by the verifier. Nothing was done.
     #[error("the choice did not pass verification: {0}")]

@@ -34,5 +34,5 @@ mod wishes;
 
 pub use batch::{batch_order, place_batch, place_batch_followed};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
-pub use policies::RulesThatRemoved;
+pub use policies::{PolicyColumns, RulesThatRemoved};
 pub use problem::Problem;

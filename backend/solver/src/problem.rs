@@ -6,7 +6,7 @@ use crate::domains::{Domains, LevelIx};
 use crate::groups::{Groups, SubjectKey, SubjectKind};
 use crate::hosts::Hosts;
 use crate::place::Scratch;
-use crate::policies::Policies;
+use crate::policies::{Policies, PolicyColumns};
 use crate::predicates::Predicates;
 use crate::prices::Prices;
 use crate::room::Room;
@@ -64,8 +64,19 @@ impl Problem {
         dimensions: &Dimensions,
         hosts: impl Iterator<Item = (HostIx, &'a Host)>,
     ) {
-        self.policies.install(policies, dimensions);
-        hosts.for_each(|(ix, host)| self.policies.put_host(ix, host));
+        self.install_policies(PolicyColumns::new(policies, dimensions), dimensions, hosts);
+    }
+
+    /// Puts policies in force whose columns were filled beside placing. Costs no more than the
+    /// hosts that are `different` by now from what the columns say.
+    pub fn install_policies<'a>(
+        &mut self,
+        columns: PolicyColumns,
+        dimensions: &Dimensions,
+        different: impl Iterator<Item = (HostIx, &'a Host)>,
+    ) {
+        self.policies.install(columns, dimensions);
+        different.for_each(|(ix, host)| self.policies.put_host(ix, host));
     }
 
     /// How often a rule of a policy had no value on a host, over all requests so far.

@@ -159,14 +159,12 @@ fn track(problem: &mut Problem, vm: &Vm, group: &Name, level: LevelIx) -> Option
     Some(found)
 }
 
-/// The domains of these hosts, each once.
+/// The domains of these hosts, each once. There may be as many hosts as the fleet has.
 fn domains_of(problem: &Problem, level: LevelIx, hosts: impl Iterator<Item = HostIx>) -> Near {
-    let mut domains = SmallVec::new();
-    for domain in hosts.filter_map(|host| problem.domains.of(level, host)) {
-        if !domains.contains(&domain) {
-            domains.push(domain);
-        }
-    }
+    let domains = hosts.filter_map(|host| problem.domains.of(level, host));
+    let mut domains: SmallVec<[u32; 4]> = domains.collect();
+    domains.sort_unstable();
+    domains.dedup();
     Near::Domains(domains)
 }
 

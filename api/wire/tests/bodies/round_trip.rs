@@ -156,7 +156,7 @@ fn a_resize_changes_only_what_it_names() {
     let changes = vec![(Dim::MEMORY_MIB, 0), (Dim(5), 2)];
     let request = ResizeRequest { changes };
     check(&ResizeSpec { demand }, &request);
-    let after = request.applied_to(&full::vm().demand);
+    let after = full::vm().demand.changed(&request.changes);
     assert_eq!(after, Amounts::from_slice(&[2_000, 0, 20, 0, 0, 2]));
     let answer = ResizeAnswer {
         outcome: Word(ResizeOutcome::DoesNotFit),

@@ -119,20 +119,11 @@ fn known(asked: Vm, state: &State) -> (Vm, Option<Name>) {
 
 /// A placed VM as one that looks for another host, and the host where it is. NovaCron's ids are
 /// unique, so that the tenant need not be told; where two have the id, `default` goes first.
-///
-/// The VM itself stays in the tables: where its rules keep it apart from its own group, its
-/// present rack or zone counts as taken until it has left.
 pub(super) fn moving(state: &State, id: &Name) -> Option<(Vm, Name)> {
     let by_default = state.find_vm(&VmKey::in_default_tenant(id.clone()));
     let anywhere = || state.vms().find(|(_, entry)| entry.vm.key.id == *id);
     let (_, entry) = by_default.or_else(anywhere)?;
-    let host = state.host(entry.host)?.host.id.clone();
-    let mut vm = entry.vm.as_ref().clone();
-    // A VM that is placed cannot be placed again under its own name.
-    let id = Name::new(&format!("{id}:move")).unwrap_or_else(|_| vm.key.tenant.clone());
-    vm.key = VmKey { id, ..vm.key };
-    vm.excluded_hosts.push(host.clone());
-    Some((vm, host))
+    crate::routes::moving::moving(state, &entry.vm.key)
 }
 
 /// A host of the fleet as a candidate.
