@@ -64,17 +64,25 @@ impl Confined {
         }
         let total: i64 = left.iter().sum();
         for set in self.sets.iter().filter(|set| !shape.confined_to(set.models)) {
-            let members = || (0..MOST_MODELS).filter(|model| set.models >> model & 1 == 1);
-            let free: i64 = members().map(|model| left[model]).sum();
+            let free: i64 = bits(set.models).map(|model| left[model]).sum();
             if free <= 0 {
                 continue;
             }
             let to_come = total / 1000 * set.demand / 1000;
             let cost = PRICE_PERMILLE * to_come.clamp(0, free) / free;
-            members().for_each(|model| costs[model] = costs[model].max(cost));
+            bits(set.models).for_each(|model| costs[model] = costs[model].max(cost));
         }
         costs
     }
+}
+
+/// The models of a set.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(lowest)
+    })
 }
 
 /// The sets that shapes name, and their unions, as many as may be; smaller ones first.

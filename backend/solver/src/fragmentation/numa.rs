@@ -31,6 +31,9 @@ pub struct Part {
 /// Shapes remembered; beyond it all are forgotten and met anew.
 const MOST_SHAPES: usize = 1024;
 
+/// Changes remembered for shapes that have not come since; beyond it the shapes are met anew.
+const MOST_CHANGES: usize = 1 << 16;
+
 /// VMs that must stay together want room for so many of their kind.
 const TOGETHER: u64 = 16;
 
@@ -139,6 +142,10 @@ impl NumaFleet {
         }
         self.worth[seat.host] = worth(&self.weights, &self.hosts[seat.host]);
         self.changed.push(seat.host as u32);
+        if self.changed.len() > MOST_CHANGES {
+            self.shapes.clear();
+            self.changed.clear();
+        }
     }
 
     fn choose(
