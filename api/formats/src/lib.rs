@@ -1,1 +1,3 @@
 //! Readers and writers of other people's files.
+
+pub mod placement;

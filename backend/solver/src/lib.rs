@@ -8,6 +8,7 @@
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
 
+pub mod assignment;
 mod batch;
 mod bits;
 mod cache;
@@ -15,6 +16,7 @@ mod changes;
 mod constraints;
 mod domains;
 mod free;
+mod goals;
 mod groups;
 mod hosts;
 mod locality;
