@@ -128,7 +128,11 @@ mod tests {
             let error = read(SMALL.replace(from, to).as_bytes()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(r#""max_mw":300"#, r#""max_mw":30"#, "hosts[0].max_mw is 30, below its idle_mw of 100");
+        check(
+            r#""max_mw":300"#,
+            r#""max_mw":30"#,
+            "hosts[0].max_mw is 30, below its idle_mw of 100",
+        );
         check("[0,0,1]", "[0,0]", "current has 2 entries, 3 are needed");
         check("[0,0,1]", "[0,0,9]", "vms[2].initial names row 9, there are 2");
         check("[[1,2]]", "[[1,3]]", "groups[0] names row 3, there are 3");

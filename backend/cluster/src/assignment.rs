@@ -155,7 +155,7 @@ impl Problem {
         }
         for (row, vm) in self.vms.iter().enumerate() {
             within(|| format!("vms[{row}].shape"), vm.shape, self.shapes.len())?;
-            for host in &vm.initial {
+            if let Some(host) = vm.initial {
                 within(|| format!("vms[{row}].initial"), host.0, hosts)?;
             }
             for host in vm.allowed.iter().flatten() {

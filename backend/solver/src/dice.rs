@@ -71,6 +71,17 @@ pub fn ln(x: f64) -> f64 {
     2.0 * ratio * sum + exponent as f64 * std::f64::consts::LN_2
 }
 
+/// The exponential function, likewise.
+pub fn exp(x: f64) -> f64 {
+    // e^x = (e^(x / 1024))^1024, where the small power needs few terms.
+    let small = x / 1024.0;
+    let mut sum = 1.0;
+    for term in (1..12).rev() {
+        sum = 1.0 + small * sum / f64::from(term);
+    }
+    (0..10).fold(sum, |power, _| power * power)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,9 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn the_logarithm_is_the_logarithm() {
+    fn logarithm_and_exponential_are_what_they_should_be() {
         for x in [1e-9, 0.1, 0.5, 0.999, 1.0, 1.5, 2.0, 1e6] {
             assert!((ln(x) - x.ln()).abs() < 1e-12, "{x}");
+            assert!((exp(ln(x)) / x - 1.0).abs() < 1e-9, "{x}");
         }
     }
 }

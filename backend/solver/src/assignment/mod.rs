@@ -6,11 +6,13 @@
 //! on the number of resources alone. Engines (`crate::engines`) search on states within a `Budget`
 //! and return an `Outcome`. No clock here: whoever has one tells the budget's `Deadline`.
 
+mod classes;
 mod model;
 mod outcome;
 mod state;
 mod tallies;
 
+pub use classes::Classes;
 pub use model::{Model, NOWHERE};
 pub use outcome::{Budget, Deadline, Outcome, StopReason};
 pub use state::{Change, State};

@@ -37,16 +37,18 @@ pub struct Budget {
     steps: u64,
     used: u64,
     deadline: Arc<Deadline>,
+    /// The share of the deadline's time that may be used.
+    of_time: f64,
 }
 
 impl Budget {
     pub fn steps(steps: u64) -> Self {
-        Self { steps, used: 0, deadline: Arc::default() }
+        Self { steps, used: 0, deadline: Arc::default(), of_time: 1.0 }
     }
 
     /// No limit but the deadline.
     pub fn until(deadline: Arc<Deadline>) -> Self {
-        Self { steps: u64::MAX, used: 0, deadline }
+        Self { steps: u64::MAX, used: 0, deadline, of_time: 1.0 }
     }
 
     /// The same limit of steps with a deadline as well.
@@ -57,7 +59,12 @@ impl Budget {
 
     /// A budget of its own that ends with this one at the latest.
     pub fn part(&self, steps: u64) -> Self {
-        Self { steps: steps.min(self.left()), used: 0, deadline: Arc::clone(&self.deadline) }
+        Self { steps: steps.min(self.left()), used: 0, ..self.clone() }
+    }
+
+    /// The same budget, but that it ends after this share of the deadline's time.
+    pub fn share_of(&self, of_time: f64) -> Self {
+        Self { of_time, ..self.clone() }
     }
 
     /// Counts steps; false when there is nothing left to spend.
@@ -67,7 +74,7 @@ impl Budget {
     }
 
     pub fn is_over(&self) -> bool {
-        self.used >= self.steps || self.deadline.is_over()
+        self.used >= self.steps || self.deadline.share() >= self.of_time
     }
 
     pub fn used(&self) -> u64 {
@@ -84,17 +91,18 @@ impl Budget {
 
     /// The share that is spent, of steps or of time, whichever is further; for cooling schedules.
     pub fn share(&self) -> f64 {
-        (self.used as f64 / self.steps.max(1) as f64).max(self.deadline.share()).min(1.0)
+        let of_time = self.deadline.share() / self.of_time;
+        (self.used as f64 / self.steps.max(1) as f64).max(of_time).min(1.0)
     }
 
     /// Why a search that spent this budget ended.
     pub fn reason(&self) -> StopReason {
         if self.deadline.0.load(Ordering::Relaxed) == Deadline::CANCELLED {
             StopReason::Cancelled
-        } else if self.deadline.is_over() {
-            StopReason::Deadline
-        } else {
+        } else if self.used >= self.steps {
             StopReason::Steps
+        } else {
+            StopReason::Deadline
         }
     }
 }
@@ -174,6 +182,7 @@ mod tests {
         deadline.tell(0.5);
         assert_eq!(budget.share(), 0.5);
         assert!(budget.spend(1));
+        assert!(budget.share_of(0.5).is_over() && !budget.share_of(0.6).is_over());
         let mut part = budget.part(2);
         deadline.tell(1.0);
         assert!(!budget.spend(1) && !part.spend(1));

@@ -105,6 +105,18 @@ impl<'m> State<'m> {
         self.sum + self.highest.worth(&self.model.goals)
     }
 
+    /// What the VMs placed so far cost whatever the others do; stranded capacity, which may yet
+    /// be used, is left out.
+    pub fn certain_cost(&self) -> i64 {
+        let goals = &self.model.goals;
+        let vms = self.sum - self.host_cost.iter().sum::<i64>();
+        let hosts = (0..self.model.hosts() as u32).map(|host| {
+            let used = self.used(host);
+            goals.certain_host(host, self.vms_on(host).len() as u32, &|resource| used[resource])
+        });
+        vms + hosts.sum::<i64>() + self.highest.worth(goals)
+    }
+
     /// Whether every VM is placed where it may be, within capacity and all rules.
     pub fn is_feasible(&self) -> bool {
         self.placed == self.model.vms()
@@ -150,11 +162,12 @@ impl<'m> State<'m> {
         let comes_home = -i32::from(model.initial(vm) == host);
         let leaves_home = -i32::from(model.initial(other) == host);
         let mut lacks = 0i32;
-        for resource in 0..model.stride() {
-            let transient = model.transient()[resource];
-            let comes = model.demand(vm)[resource] & !(transient & comes_home);
-            let goes = model.demand(other)[resource] & !(transient & leaves_home);
-            lacks |= i32::from(comes > free[resource].wrapping_add(goes));
+        let demands = model.demand(vm).iter().zip(model.demand(other));
+        let rooms = model.transient().iter().zip(free);
+        for ((&comes, &goes), (&transient, &free)) in demands.zip(rooms) {
+            let comes = comes & !(transient & comes_home);
+            let goes = goes & !(transient & leaves_home);
+            lacks |= i32::from(comes > free.wrapping_add(goes));
         }
         lacks == 0 && model.allows(vm, host)
     }
@@ -234,6 +247,16 @@ impl<'m> State<'m> {
             + goals.vm(b, from)
             - goals.vm(b, to)
             + self.highest.delta(goals, &changes, (from, at_from), (to, at_to))
+    }
+
+    /// How the objective changes when a VM that is not placed comes to a host that has room.
+    pub fn place_delta(&self, vm: u32, host: u32) -> i64 {
+        let (goals, demand, used) = (&self.model.goals, self.model.demand(vm), self.used(host));
+        let more = |resource: usize| used[resource].wrapping_add(demand[resource]);
+        let change = Change { vm, from: NOWHERE, to: host };
+        goals.host(host, self.vms_on(host).len() as u32 + 1, more) - self.host_cost[host as usize]
+            + goals.vm(vm, host)
+            + self.highest.arrival_delta(goals, change, more)
     }
 
     pub fn shift(&mut self, vm: u32, to: u32) {

@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug)]
 pub(crate) struct Energy {
     idle: Vec<i64>,
-    resource: usize,
     /// Cost of each size of VM on each host, and the size of each VM. Fleets have few sizes.
     work: Vec<i64>,
     size_of: Vec<u32>,
@@ -31,7 +30,7 @@ impl Energy {
         });
         let size_of = size_of.collect();
         let idle = powers.iter().map(|power| power.idle as i64).collect();
-        Self { idle, resource, work, size_of, hosts: powers.len() }
+        Self { idle, work, size_of, hosts: powers.len() }
     }
 
     #[inline]
@@ -79,14 +78,6 @@ impl Energy {
             needed -= capacity(host);
         }
         cost as i64
-    }
-
-    pub(crate) fn idle(&self, host: u32) -> i64 {
-        self.idle[host as usize]
-    }
-
-    pub(crate) fn resource(&self) -> usize {
-        self.resource
     }
 }
 

@@ -67,15 +67,22 @@ impl Goals {
     /// What a host costs with these amounts in use by so many VMs.
     #[inline]
     pub(crate) fn host(&self, host: u32, vms: u32, used: impl Used) -> i64 {
+        let mut cost = self.certain_host(host, vms, &used);
+        for goal in &self.stranded {
+            cost += goal.host(host, &used);
+        }
+        cost
+    }
+
+    /// The part of it that VMs yet to come cannot make less.
+    #[inline]
+    pub(crate) fn certain_host(&self, host: u32, vms: u32, used: &impl Used) -> i64 {
         let mut cost = 0;
         for goal in &self.energy {
             cost += goal.host(host, vms);
         }
         for goal in &self.overload {
-            cost += goal.host(host, &used);
-        }
-        for goal in &self.stranded {
-            cost += goal.host(host, &used);
+            cost += goal.host(host, used);
         }
         cost
     }
@@ -97,8 +104,12 @@ impl Goals {
     pub(crate) fn bound(&self, model: &Model) -> i64 {
         self.energy.iter().map(|goal| goal.bound(model)).sum::<i64>()
             + self.overload.iter().map(|goal| goal.bound(model)).sum::<i64>()
-            + self.stranded.iter().map(|goal| goal.bound(model)).sum::<i64>()
+            + self.stranded_bound(model)
             + self.peak.iter().map(|goal| goal.bound(model)).sum::<i64>()
+    }
+
+    pub(crate) fn stranded_bound(&self, model: &Model) -> i64 {
+        self.stranded.iter().map(|goal| goal.bound(model)).sum()
     }
 }
 
@@ -130,6 +141,19 @@ impl Highest {
         for (goal, moved) in goals.moves.iter().zip(&mut self.moved) {
             moved.record(goal, change);
         }
+    }
+
+    /// How the worth changes when a VM that was nowhere comes to a host.
+    pub(crate) fn arrival_delta(&self, goals: &Goals, change: Change, used: impl Used) -> i64 {
+        let mut delta = 0;
+        for (goal, peaks) in goals.peak.iter().zip(&self.peaks) {
+            let others = peaks.highest_without(change.to, change.to);
+            delta += goal.raise(others, change.to, &used) - peaks.highest();
+        }
+        for (goal, moved) in goals.moves.iter().zip(&self.moved) {
+            delta += moved.delta(goal, &[change]);
+        }
+        delta
     }
 
     /// How the worth changes with these changes, which touch two hosts and nothing else.

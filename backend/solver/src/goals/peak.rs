@@ -74,10 +74,6 @@ impl Peak {
         }
         i64::try_from(worth).unwrap_or(i64::MAX)
     }
-
-    pub(crate) fn weight(&self) -> i64 {
-        self.weight
-    }
 }
 
 /// What each host is worth, and the three highest: enough to leave out any two.
