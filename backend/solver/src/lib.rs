@@ -10,6 +10,7 @@
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
 
 pub mod assignment;
+mod attributes;
 mod batch;
 mod bits;
 mod cache;
