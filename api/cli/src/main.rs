@@ -20,6 +20,7 @@ mod placement;
 mod policy;
 mod progress;
 mod serve;
+mod solve;
 mod state;
 mod verify;
 mod vm;
@@ -82,6 +83,9 @@ enum Verb {
     /// What the service can be told
     #[command(subcommand)]
     Config(config::Config),
+    /// Answer a file that asks for many hosts at once
+    #[command(subcommand)]
+    Solve(solve::Solve),
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
         Verb::Config(config) => config.run(),
+        Verb::Solve(solve) => solve.run(),
         Verb::Chaos(chaos) => chaos.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Completion(completion) => completion.run(),
