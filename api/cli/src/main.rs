@@ -21,6 +21,7 @@ mod policy;
 mod progress;
 mod replay;
 mod serve;
+mod solve;
 mod state;
 mod verify;
 mod vm;
@@ -83,6 +84,9 @@ enum Verb {
     /// What the service can be told
     #[command(subcommand)]
     Config(config::Config),
+    /// Answer a file that asks for many hosts at once
+    #[command(subcommand)]
+    Solve(solve::Solve),
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -113,6 +117,7 @@ fn main() -> ExitCode {
         Verb::Restore(restore) => restore.run(),
         Verb::Config(config) => config.run(),
         Verb::Replay(replay) => replay.run(),
+        Verb::Solve(solve) => solve.run(),
         Verb::Chaos(chaos) => chaos.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Completion(completion) => completion.run(),

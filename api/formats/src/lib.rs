@@ -3,3 +3,4 @@
 pub mod gpu_trace;
 pub mod numa_trace;
 pub mod table;
+pub mod placement;

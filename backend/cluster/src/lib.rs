@@ -5,6 +5,7 @@
 //! Everything that is compared is an integer with its unit in its name.
 
 mod amounts;
+pub mod assignment;
 mod decision;
 mod hardware;
 mod hardware_check;

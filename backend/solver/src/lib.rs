@@ -3,20 +3,25 @@
 //! A `Problem` holds what placing needs to know of hosts and placed VMs, by row. `place` narrows
 //! the fleet to the hosts that may take a VM, counting what each rule leaves out, and picks the
 //! best by score; every host is considered. `place_batch` does so for many VMs as if one by one.
-//! `feasible` asks the same rules about one host.
+//! `feasible` asks the same rules about one host. `assignment` and `engines` answer for many VMs at
+//! once.
 //!
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
 
+pub mod assignment;
 mod attributes;
 mod batch;
 mod bits;
 mod cache;
 mod changes;
 mod constraints;
+pub mod dice;
 mod domains;
 pub mod fragmentation;
+pub mod engines;
 mod free;
+mod goals;
 mod groups;
 mod guarantees;
 mod hosts;
