@@ -1,5 +1,7 @@
 //! `novaplace bench`: figures for this machine, the last line as JSON where asked.
 
+mod forecast;
+
 use benches::http::{self, HttpSpec};
 use benches::policy;
 use benches::recovery::{self, RecoverySpec};
@@ -20,6 +22,10 @@ pub(crate) enum Bench {
     Policy(Policy),
     /// The service under open-loop load while a policy file is replaced again and again
     Reload(Reload),
+    /// Very many series: samples in, forecasts out, memory
+    Forecast(forecast::Fleet),
+    /// Exact likelihoods of ARIMA beside fits of other packages
+    Arima(forecast::Arima),
     /// Time from a dead process to a verified state, with a long tail of commands to replay
     Recovery(Recovery),
 }
@@ -129,6 +135,8 @@ impl Bench {
             Bench::Http(http) => http.run(),
             Bench::Policy(policy) => policy.run(),
             Bench::Reload(reload) => reload.run(),
+            Bench::Forecast(fleet) => fleet.run(),
+            Bench::Arima(arima) => arima.run(),
             Bench::Recovery(recovery) => recovery.run(),
         }
     }

@@ -10,6 +10,7 @@ mod completion;
 mod config;
 mod decision;
 mod events;
+mod forecast;
 mod host;
 mod import;
 mod input;
@@ -72,6 +73,8 @@ enum Verb {
     Events(events::Events),
     /// Bring in what another system knows
     Import(import::Import),
+    /// What comes next in series of samples, with intervals
+    Forecast(Box<forecast::Forecast>),
     /// Look at recorded decisions, or compute them again
     #[command(subcommand)]
     Decision(decision::Decision),
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Verb::State(state) => state.run(),
         Verb::Events(events) => events.run(),
         Verb::Import(import) => import.run(),
+        Verb::Forecast(forecast) => forecast.run(),
         Verb::Decision(decision) => decision.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Backup(backup) => backup.run(),
