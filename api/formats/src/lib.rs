@@ -2,5 +2,5 @@
 
 pub mod gpu_trace;
 pub mod numa_trace;
-pub mod table;
 pub mod placement;
+pub mod table;
