@@ -14,6 +14,7 @@
 mod advice;
 pub mod certify;
 mod decision;
+mod explain;
 mod fault;
 mod fields;
 mod hardware;
@@ -30,11 +31,16 @@ mod quantities;
 mod read;
 mod rules;
 mod schema;
+mod slots;
 mod suggest;
 mod vm;
 mod words;
 
 pub use advice::{AdviceEntry, AdviceTotals, AdviceView};
+pub use explain::{
+    ChangeView, ComparisonView, CounterfactualView, ExplainRequest, ExplainSpec, ExplainedVm,
+    ExplanationView, ObstacleView, ReasonView, ScoredView, UnknownView,
+};
 pub use fault::Fault;
 pub use hardware::{AcceleratorSpec, GpuSpec, HardwareSpec, NumaNodeSpec, PciePortSpec};
 pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};
@@ -47,6 +53,7 @@ pub use overview::{
 pub use placement::{
     AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,
     PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState, ReservationView, ScoreParts,
+    reason_word,
 };
 pub use policies::{
     ActivationRequest, ActivationSpec, ConflictList, ConflictView, CostView, DiagnosticView,
@@ -60,6 +67,7 @@ pub use quantities::Quantities;
 pub use read::{At, Read, read, read_lines};
 pub use rules::{AffinitySpec, DataSpec, SelectorSpec, SpreadSpec, TaintSpec, TolerationSpec};
 pub use schema::{LabelsSchema, LevelSchema, NameSchema, complete};
+pub use slots::{BundleView, ClassPriceView, ShapeSlots, SlotsView, read_shape};
 pub use vm::{
     AdoptRequest, AdoptSpec, HintsSpec, ResizeAnswer, ResizeOutcome, ResizeRequest, ResizeSpec,
     VmSpec, VmView,

@@ -5,6 +5,9 @@
 //! read. What a policy means is the policy crate's business.
 
 mod judged;
+mod removers;
+
+pub(crate) use removers::removers;
 
 use crate::bits::{Bits, Mask, ones};
 use crate::cache::{Cache, Slot};
@@ -89,6 +92,11 @@ impl Policies {
             errors: self.errors,
             ..Self::default()
         };
+    }
+
+    /// The policies in force.
+    pub(crate) fn set(&self) -> &ActiveSet {
+        &self.set
     }
 
     /// How often a rule had no value on a host, since the beginning.
