@@ -362,7 +362,10 @@ impl Read for Step {
         let to = fields.optional("host_id");
         let from = fields.optional("from");
         let word = action.map_or("", Choice::word);
-        for &name in needed.iter().filter(|name| !fields.has(name)) {
+        for &name in needed {
+            if fields.has(name) {
+                continue;
+            }
             let message = format!("{name:?} is missing in a step that is to {word}");
             fields.at.fault_in(name, code::MISSING_FIELD, message, format!("add {name:?}"));
         }

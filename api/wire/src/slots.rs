@@ -75,9 +75,9 @@ pub fn read_shape(text: &str, dimensions: &Dimensions) -> Result<(Amounts, u32),
             .split_once(':')
             .ok_or_else(|| format!("{part:?} in a shape is not DIMENSION:AMOUNT"))?;
         let known = || dimensions.iter().map(|dim| dimensions.name(dim)).collect::<Vec<_>>();
-        let dim = dimensions.find(name.trim()).ok_or_else(|| {
-            format!("{name:?} is no dimension; there are {}", known().join(", "))
-        })?;
+        let dim = dimensions
+            .find(name.trim())
+            .ok_or_else(|| format!("{name:?} is no dimension; there are {}", known().join(", ")))?;
         let amount = amount.trim().parse().ok().filter(|amount| (1..=MAX_AMOUNT).contains(amount));
         let wrong = || format!("{part:?}: the amount must be from 1 to {MAX_AMOUNT}");
         if demand.get(dim) > 0 {

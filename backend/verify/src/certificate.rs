@@ -116,10 +116,12 @@ fn decided(now: &mut Snapshot, claims: &[Claim]) -> Vec<Finding> {
             let about = |claim: &Claim| Some(&claim.vm.key) == violation.vm.as_ref();
             run.iter().position(about).map(|row| taken + row)
         };
-        found.extend(violations.into_iter().map(|violation| Finding {
-            decision: place(&violation),
-            ..Finding::from(violation)
-        }));
+        found.extend(
+            violations.into_iter().map(|violation| Finding {
+                decision: place(&violation),
+                ..Finding::from(violation)
+            }),
+        );
         taken += run.len();
         for claim in run {
             let host = claim.host.as_ref().and_then(|id| now.hosts.iter().find(|it| it.id == *id));

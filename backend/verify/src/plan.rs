@@ -144,8 +144,10 @@ impl<'a> Course<'a> {
                 return Err(ViolationKind::NotPlaced);
             }
         };
-        if let (Step::Move { from: Some(stated), .. } | Step::Release { from: Some(stated), .. }, Some(source)) =
-            (it, source)
+        if let (
+            Step::Move { from: Some(stated), .. } | Step::Release { from: Some(stated), .. },
+            Some(source),
+        ) = (it, source)
         {
             let found = &self.most.hosts[source.row].id;
             if stated != found {

@@ -51,7 +51,8 @@ fn with_policies_in_force_too_the_change_helps_and_nothing_smaller_does() {
         let found = told.counterfactual.expect("every obstacle has a remedy");
         assert!(found.proved, "seed {number}");
         minimal(number, &snapshot, &vm, &active, &found);
-        waived += found.changes.iter().filter(|it| matches!(it, Change::WaivePolicy { .. })).count();
+        waived +=
+            found.changes.iter().filter(|it| matches!(it, Change::WaivePolicy { .. })).count();
     }
     println!("seed {SEED}: {refusals} refusals, {number} clusters, {waived} rules waived");
     assert!(waived > 10, "only {waived} rules of policies were ever waived");
@@ -76,13 +77,7 @@ fn minimal(number: u64, snapshot: &Snapshot, vm: &Vm, active: &[&str], found: &C
 }
 
 /// Makes the changes, and asks the verifier's ledger about every host.
-fn does(
-    snapshot: &Snapshot,
-    vm: &Vm,
-    active: &[&str],
-    changes: &[Change],
-    hosts: &[Name],
-) -> bool {
+fn does(snapshot: &Snapshot, vm: &Vm, active: &[&str], changes: &[Change], hosts: &[Name]) -> bool {
     let is_policy = |change: &&Change| matches!(change, Change::WaivePolicy { .. });
     let others: Vec<Change> = changes.iter().filter(|it| !is_policy(it)).cloned().collect();
     let waived = |id: &&&str| {

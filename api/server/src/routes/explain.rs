@@ -34,8 +34,7 @@ async fn explain(
     let now = Instant::now();
     let deadline = now.checked_add(ask.time_left()).unwrap_or(now);
     let study = Arc::clone(&service.study);
-    let told = service.beside(move |writer| {
-        study.ask(writer, |tables| explained(tables, &request, deadline))
-    });
+    let told = service
+        .beside(move |writer| study.ask(writer, |tables| explained(tables, &request, deadline)));
     answer(StatusCode::OK, &told.await?)
 }

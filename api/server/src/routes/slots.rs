@@ -51,11 +51,16 @@ async fn capacity_slots(
                 let name = Name::new(&value);
                 pool = Some(name.map_err(|error| wrong(format!("pool {value:?}: {error}")))?);
             }
-            other => return Err(wrong(format!("unknown parameter {other:?}; shape, pool are known"))),
+            other => {
+                return Err(wrong(format!("unknown parameter {other:?}; shape, pool are known")));
+            }
         }
     }
     if asked.len() > MOST_SHAPES {
-        return Err(wrong(format!("{} shapes are given, at most {MOST_SHAPES} are allowed", asked.len())));
+        return Err(wrong(format!(
+            "{} shapes are given, at most {MOST_SHAPES} are allowed",
+            asked.len()
+        )));
     }
     let study = Arc::clone(&service.study);
     let counted = service.beside(move |writer| {

@@ -39,7 +39,8 @@ async fn validate(
         match snapshot {
             Some(snapshot) => (snapshot, Arc::default(), None),
             None => {
-                let now = service.look(|core| (core.state().snapshot(), Arc::clone(core.policies())));
+                let now =
+                    service.look(|core| (core.state().snapshot(), Arc::clone(core.policies())));
                 let (snapshot, policies) = now.await?;
                 let revision = snapshot.revision;
                 (snapshot, policies, Some(revision))

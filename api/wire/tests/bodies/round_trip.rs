@@ -6,9 +6,7 @@ use expect_test::{Expect, expect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
-use wire::certify::{
-    Action, ClaimSpec, Document, DocumentSpec, SnapshotSpec, StepSpec, WaveSpec,
-};
+use wire::certify::{Action, ClaimSpec, Document, DocumentSpec, SnapshotSpec, StepSpec, WaveSpec};
 use wire::*;
 
 pub(crate) fn limits() -> Limits {

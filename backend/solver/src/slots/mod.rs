@@ -9,6 +9,8 @@ mod frontier;
 mod greedy;
 mod prices;
 mod simplex;
+#[cfg(test)]
+mod tests;
 
 pub use prices::{ClassPrices, HostClass};
 

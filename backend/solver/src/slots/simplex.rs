@@ -52,8 +52,8 @@ pub(super) fn duals(packing: &Packing) -> Vec<f64> {
         let Some(entering) = entering else { break };
         let ratio = |row: usize| tableau[row][width - 1] / tableau[row][entering];
         let blocking = (0..rows).filter(|&row| tableau[row][entering] > ZERO);
-        let leaving = blocking
-            .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)).then(basis[a].cmp(&basis[b])));
+        let leaving =
+            blocking.min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)).then(basis[a].cmp(&basis[b])));
         let Some(leaving) = leaving else { break };
         let pivot = tableau[leaving][entering];
         tableau[leaving].iter_mut().for_each(|cell| *cell /= pivot);

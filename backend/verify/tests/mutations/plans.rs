@@ -96,11 +96,8 @@ fn a_moving_vm_has_its_place_on_both_hosts() {
     assert!(found.violations.iter().all(|finding| {
         matches!(finding.violation.kind, ViolationKind::Capacity { asked: 6, free: 4, .. })
     }));
-    let by_way_of = vec![
-        vec![shift("left", "a2")],
-        vec![shift("right", "a")],
-        vec![shift("left", "b")],
-    ];
+    let by_way_of =
+        vec![vec![shift("left", "a2")], vec![shift("right", "a")], vec![shift("left", "b")]];
     let found = certified(&scene.snapshot, by_way_of.clone());
     assert!(found.accepted(), "{found}");
     assert_eq!(found.checked.steps, 3);
