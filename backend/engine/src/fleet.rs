@@ -38,12 +38,6 @@ impl State {
     }
 }
 
-impl HostRows {
-    fn get(&self, ix: HostIx) -> Option<&Arc<HostEntry>> {
-        self.rows.get(ix).and_then(Option::as_ref)
-    }
-}
-
 /// Attributes of the hosts for one set of policies.
 #[derive(Debug)]
 pub struct Fleet {

@@ -84,8 +84,8 @@ impl Policies {
     }
 
     /// The policies in force.
-    pub(crate) fn set(&self) -> &ActiveSet {
-        &self.set
+    pub(crate) fn set(&self) -> &policy::ActiveSet {
+        self.columns.set()
     }
 
     /// How often a rule had no value on a host, since the beginning.

@@ -14,7 +14,7 @@ pub(crate) fn removers(problem: &Problem, vm: &Vm, ix: HostIx, reopened: bool) -
     let used = |dim: Dim| problem.room.used(ix, dim);
     let vm_count = u64::from(problem.room.host(ix).vms);
     let read = |field: &HostField, host| field.value(&HostView { host, used: &used, vm_count });
-    let paths = policies.set.paths();
+    let paths = policies.set().paths();
     let place = |list: &[Path], path: &Path| list.iter().position(|known| known == path);
     let lookup = |path: &Path| match path.root {
         Root::Vm => {
@@ -24,14 +24,14 @@ pub(crate) fn removers(problem: &Problem, vm: &Vm, ix: HostIx, reopened: bool) -
         Root::Candidate => {
             let Some(column) = place(&paths.host, path) else { return Value::Null };
             // What a host is made of is in the columns only; its state may be another here.
-            let other = open.as_ref().zip(policies.fields.get(column));
+            let other = open.as_ref().zip(policies.columns.field(column));
             let other = other.map(|(open, field)| (read(field, host), read(field, open)));
             match other {
                 Some((now, then)) if now != then => then,
-                _ => policies.table.value(ix.row(), column),
+                _ => policies.columns.table().value(ix.row(), column),
             }
         }
         Root::Source => Value::Null,
     };
-    scalar::removers(&policies.set, PolicyType::Placement, &lookup)
+    scalar::removers(policies.set(), PolicyType::Placement, &lookup)
 }
