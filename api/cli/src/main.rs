@@ -59,7 +59,7 @@ enum Verb {
     Serve(Box<serve::Settings>),
     /// Hosts: list, get, import, cordon, uncordon
     Host(host::Host),
-    /// VMs: place, confirm, release, get, list, adopt, resize
+    /// VMs: place, confirm, release, get, list, adopt, resize, why-not, explain
     Vm(Box<vm::Vm>),
     /// How much each part of a score counts
     Weights(weights::Weights),

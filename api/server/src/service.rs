@@ -4,6 +4,7 @@ use crate::advice::Book;
 use crate::ask::Ask;
 use crate::body::aside;
 use crate::events::Events;
+use crate::explain::Study;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -40,6 +41,8 @@ pub struct Service {
     policy_files: PolicyFiles,
     /// What policies are tried on and asked with, beside placing.
     pub(crate) policies: Arc<Policies>,
+    /// What questions beside placing are worked out on.
+    pub(crate) study: Arc<Study>,
 }
 
 /// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
@@ -104,6 +107,7 @@ impl Service {
             clock,
             policy_files: PolicyFiles::default(),
             policies: Arc::default(),
+            study: Arc::default(),
         };
         Ok((service, thread))
     }

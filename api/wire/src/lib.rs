@@ -15,6 +15,7 @@ mod advice;
 mod bindings;
 pub mod certify;
 mod decision;
+mod explain;
 mod fault;
 mod fields;
 mod hardware;
@@ -31,6 +32,7 @@ mod quantities;
 mod read;
 mod rules;
 mod schema;
+mod slots;
 mod suggest;
 mod topology;
 mod vm;
@@ -40,6 +42,10 @@ pub use advice::{AdviceEntry, AdviceTotals, AdviceView};
 pub use bindings::{
     AcceleratorBindingView, BindingsView, BoundView, GpuBindingView, InsideView, MigBindingView,
     NodeBindingView, NodeHoleView, PciFunctionView,
+};
+pub use explain::{
+    ChangeView, ComparisonView, CounterfactualView, ExplainRequest, ExplainSpec, ExplainedVm,
+    ExplanationView, ObstacleView, ReasonView, ScoredView, UnknownView,
 };
 pub use fault::Fault;
 pub use hardware::{
@@ -56,6 +62,7 @@ pub use overview::{
 pub use placement::{
     AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,
     PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState, ReservationView, ScoreParts,
+    reason_word,
 };
 pub use policies::{
     ActivationRequest, ActivationSpec, ConflictList, ConflictView, CostView, DiagnosticView,
@@ -69,6 +76,7 @@ pub use quantities::Quantities;
 pub use read::{At, Read, read, read_lines};
 pub use rules::{AffinitySpec, DataSpec, SelectorSpec, SpreadSpec, TaintSpec, TolerationSpec};
 pub use schema::{LabelsSchema, LevelSchema, NameSchema, complete};
+pub use slots::{BundleView, ClassPriceView, ShapeSlots, SlotsView, read_shape};
 pub use topology::{
     AcceleratorRequestSpec, GpuRequestSpec, MigRequestSpec, NicRequestSpec, TopologySpec,
 };

@@ -320,7 +320,7 @@ impl RejectionCounts {
 }
 
 /// A reason on the wire: its name, or `capacity:DIMENSION`.
-pub(crate) fn reason_word(reason: Reason, dimensions: &Dimensions) -> String {
+pub fn reason_word(reason: Reason, dimensions: &Dimensions) -> String {
     match (reason, reason.name()) {
         (_, Some(name)) => name.to_owned(),
         (Reason::Capacity(dim), None) => format!("capacity:{}", dimensions.name(dim)),

@@ -13,6 +13,7 @@ mod host;
 mod index;
 mod labels;
 mod name;
+mod plan;
 mod rules;
 mod snapshot;
 mod topology;
@@ -37,6 +38,7 @@ pub use host::{Foreign, Host, HostState, Power, Price, PriceKind, RegionLatency}
 pub use index::{Column, Generation, HostIx, Index, Revision, VmIx};
 pub use labels::Labels;
 pub use name::{MAX_NAME_BYTES, Name, NameError};
+pub use plan::{Claim, Plan, Step, Wave};
 pub use rules::{
     Affinity, AffinityKind, Selector, SelectorOp, Spread, Strength, Subject, Taint, TaintEffect,
     Toleration, TolerationOp,

@@ -16,21 +16,25 @@ const LANES: usize = 64;
 
 /// The hosts of a state. Taking them copies pointers, so that the state is not held up. An entry
 /// that is shared is never written to: a host that changes has another pointer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HostRows {
     revision: Revision,
     rows: Column<HostIx, Option<Arc<HostEntry>>>,
 }
 
-impl State {
-    pub fn host_rows(&self) -> HostRows {
-        HostRows { revision: self.revision, rows: self.hosts.rows().clone() }
+impl HostRows {
+    pub(crate) fn get(&self, ix: HostIx) -> Option<&Arc<HostEntry>> {
+        self.rows.get(ix)?.as_ref()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (HostIx, &Arc<HostEntry>)> {
+        self.rows.iter().filter_map(|(ix, entry)| Some((ix, entry.as_ref()?)))
     }
 }
 
-impl HostRows {
-    fn get(&self, ix: HostIx) -> Option<&Arc<HostEntry>> {
-        self.rows.get(ix).and_then(Option::as_ref)
+impl State {
+    pub fn host_rows(&self) -> HostRows {
+        HostRows { revision: self.revision, rows: self.hosts.rows().clone() }
     }
 }
 

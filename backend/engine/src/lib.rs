@@ -42,6 +42,7 @@ mod request;
 mod slots;
 mod snapshots;
 mod state;
+mod tables;
 mod together;
 mod trial;
 mod weights;
@@ -68,6 +69,7 @@ pub use request::{
 };
 pub use snapshots::{Encoded, Freeze};
 pub use state::{DecisionId, Health, HostEntry, State, VmEntry};
+pub use tables::{Rows, Tables};
 pub use trial::{RuleTrial, Sample, Trial};
 pub use weights::{WeightChange, WeightHistory};
 pub use writer::{Answer, Caller, Clock, Event, Listener, Writer};

@@ -3,8 +3,8 @@
 //! A `Problem` holds what placing needs to know of hosts and placed VMs, by row. `place` narrows
 //! the fleet to the hosts that may take a VM, counting what each rule leaves out, and picks the
 //! best by score; every host is considered. `place_batch` does so for many VMs as if one by one.
-//! `feasible` asks the same rules about one host. `assignment` and `engines` answer for many VMs at
-//! once.
+//! `feasible` asks the same rules about one host. `explain` says everything that is in a VM's way.
+//! `assignment` and `engines` answer for many VMs at once.
 //!
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
@@ -19,6 +19,7 @@ mod constraints;
 pub mod dice;
 mod domains;
 pub mod engines;
+pub mod explain;
 pub mod fragmentation;
 mod free;
 mod goals;
@@ -35,6 +36,7 @@ mod problem;
 mod request;
 mod room;
 mod score;
+pub mod slots;
 mod standing;
 mod tally;
 pub mod topology;

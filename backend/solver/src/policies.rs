@@ -6,6 +6,9 @@
 
 mod columns;
 mod judged;
+mod removers;
+
+pub(crate) use removers::removers;
 
 pub use columns::PolicyColumns;
 
@@ -78,6 +81,11 @@ impl Policies {
             errors: self.errors,
             ..Self::default()
         };
+    }
+
+    /// The policies in force.
+    pub(crate) fn set(&self) -> &policy::ActiveSet {
+        self.columns.set()
     }
 
     /// How often a rule had no value on a host, since the beginning.

@@ -187,6 +187,26 @@ impl Room {
         self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.taken)
     }
 
+    pub(crate) fn allocatable(&self, host: HostIx, dim: Dim) -> u64 {
+        self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.allocatable.into())
+    }
+
+    /// What is left of a dimension on a host; nothing where more is taken than there is.
+    pub(crate) fn free(&self, host: HostIx, dim: Dim) -> u64 {
+        self.allocatable(host, dim).saturating_sub(self.used(host, dim))
+    }
+
+    /// The most that could be asked for instead, in the units of the ask.
+    pub(crate) fn most(&self, ask: &Ask, host: HostIx) -> u64 {
+        let free = self.free(host, ask.dim);
+        match ask.unit {
+            CpuUnit::Raw => free,
+            CpuUnit::Normalised => {
+                free.saturating_mul(self.hosts[host.row()].speed_permille.into()) / 1000
+            }
+        }
+    }
+
     pub(crate) fn host(&self, host: HostIx) -> Use {
         self.hosts[host.row()]
     }

@@ -337,7 +337,7 @@ fn wrong_committed(host: &Host, vm: &Vm, committed: &Amounts) -> Vec<ViolationKi
 }
 
 fn looked_at(snapshot: &Snapshot, decisions: usize) -> Checked {
-    Checked { hosts: snapshot.hosts.len(), vms: snapshot.placed.len(), decisions }
+    Checked { hosts: snapshot.hosts.len(), vms: snapshot.placed.len(), decisions, steps: 0 }
 }
 
 pub(crate) fn about(vm: &VmKey, host: &Name, kind: ViolationKind) -> Violation {

@@ -42,7 +42,7 @@ pub(crate) fn standing(snapshot: &Snapshot, report: &mut Report) {
     }
 }
 
-/// Whether the parts of a host are right for a VM that is not there yet.
+/// Whether the parts of a host are right for a VM beside the others there.
 pub(crate) fn decided(
     world: &World<'_>,
     row: usize,
@@ -58,7 +58,9 @@ pub(crate) fn decided(
             let demand = demand_on(host, vm);
             let guest = Guest { vm: &vm.key, request, demand: &demand, bindings };
             let overcommit = cpu_overcommit_permille(host);
-            let found = newcomer(&host.hardware, overcommit, world.holders(row), &guest);
+            let others = world.holders(row).iter().filter(|holder| *holder.vm != vm.key);
+            let others: Vec<Holder<'_>> = others.cloned().collect();
+            let found = newcomer(&host.hardware, overcommit, &others, &guest);
             found.into_iter().map(|found| ViolationKind::Bindings { found: found.kind }).collect()
         }
     };

@@ -144,6 +144,17 @@ pub enum ViolationKind {
     AlreadyPlaced {
         on: Name,
     },
+    /// The VM that a step is to move or release is on no host.
+    NotPlaced,
+    /// The VM is on another host than the step says.
+    WrongSource {
+        stated: Name,
+        found: Name,
+    },
+    /// A step is to move a VM that must stay where it is.
+    Pinned,
+    /// Two steps of one wave are about the VM, and nobody can tell which comes first.
+    TwiceInWave,
 
     /// Two hosts of a snapshot have one id.
     DuplicateHost,
@@ -250,6 +261,8 @@ pub struct Checked {
     pub hosts: usize,
     pub vms: usize,
     pub decisions: usize,
+    /// Steps of a plan.
+    pub steps: usize,
 }
 
 impl Report {
@@ -261,7 +274,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Checked { hosts, vms, decisions } = self.checked;
+        let Checked { hosts, vms, decisions, .. } = self.checked;
         write!(
             f,
             "{} violations and {} drifted rules in {hosts} hosts, {vms} VMs, {decisions} decisions",
@@ -375,6 +388,12 @@ impl fmt::Display for ViolationKind {
                 dimension_text(*dimension)
             ),
             K::AlreadyPlaced { on } => write!(f, "the VM is placed on host {on} already"),
+            K::NotPlaced => write!(f, "the VM is on no host"),
+            K::WrongSource { stated, found } => {
+                write!(f, "the VM is said to be on host {stated} and is on {found}")
+            }
+            K::Pinned => write!(f, "the VM is pinned to its host"),
+            K::TwiceInWave => write!(f, "another step of the wave is about this VM"),
             K::DuplicateHost => write!(f, "the id is used by two hosts"),
             K::DuplicateVm { other } => write!(f, "the VM is also on host {other}"),
             K::Overcommitted { dimension, committed, flagged, allocatable } => write!(

@@ -128,7 +128,7 @@ impl Findings {
 }
 
 /// The known name nearest to `word`, if it is near enough to be a slip of the keyboard.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).clamp(1, 3);
     let scored = known.into_iter().map(|name| (distance(word, name), name));
     scored.filter(|(edits, _)| *edits <= limit).min().map(|(_, name)| name)

@@ -35,7 +35,7 @@ pub use active::{
 };
 pub use code::Steps;
 pub use conflicts::{Conflict, ConflictKind, MAX_CONFLICTS};
-pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
+pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, nearest};
 pub use document::{
     Action, ActionKind, Document, LogLevel, MAX_ACTIONS, MAX_ALLOWED_VALUES, MAX_EXPRESSION_NODES,
     MAX_METADATA, MAX_NESTING, MAX_PARAMETERS, MAX_RULE_WEIGHT, MAX_RULES, MAX_TEXT_BYTES, Marks,

@@ -3,6 +3,7 @@
 mod bad_requests;
 mod connections;
 mod documentation;
+mod explain;
 mod journey;
 mod metrics;
 mod novacron_advice;

@@ -5,7 +5,7 @@
 
 pub(crate) mod affinity;
 mod capacity;
-mod eligibility;
+pub(crate) mod eligibility;
 mod repulsion;
 pub(crate) mod spread;
 mod topology;

@@ -31,6 +31,10 @@ impl PolicyColumns {
         &self.set
     }
 
+    pub(crate) fn field(&self, column: usize) -> Option<&HostField> {
+        self.fields.get(column)
+    }
+
     pub fn table(&self) -> &Table {
         &self.table
     }

@@ -1,11 +1,13 @@
 //! For everything that can be wrong: a right case, one thing changed, and exactly that found.
 
+mod plans;
 mod scene;
 
 use cluster::{
     Alternative, Amounts, Architecture, CpuUnit, Dim, GpuAmount, GpuRequest, HostState, Level,
-    Near, NicRequest, Qos, Reason, Revision, Subject, Taint, TaintEffect, Verdict, Vm,
+    Near, NicRequest, Qos, Reason, Revision, Step, Subject, Taint, TaintEffect, Verdict, Vm,
 };
+use plans::{plan, release, shift};
 use scene::{Scene, apart, name, small_vm, together};
 use verify::{Violation, ViolationKind};
 
@@ -182,6 +184,7 @@ mutations! {
             standing(|s| s.snapshot.placed[0].committed.set(Dim::MEMORY_MIB, 0)),
     }
     AlreadyPlaced {
+        "a VM is moved to where it is" => plan(|steps| steps[0] = shift("app-1", "a")),
         "the VM is there already" => rule(|s| {
             let vm = s.vm.clone();
             s.put(vm, "a2");
@@ -227,6 +230,26 @@ mutations! {
     }
     UnaskedBindings {
         "parts were chosen for a VM that floats" => parts(|s| s.vm.topology = None),
+    }
+    NotPlaced {
+        "a step moves a VM that is nowhere" => plan(|steps| steps[0] = shift("gone", "b")),
+        "a step releases a VM that is nowhere" => plan(|steps| steps[0] = release("gone")),
+    }
+    WrongSource {
+        "the VM to move is elsewhere" => plan(|steps| {
+            if let Step::Move { from, .. } = &mut steps[0] {
+                *from = Some(name("c"));
+            }
+        }),
+        "the VM to release is elsewhere" => plan(|steps| {
+            steps[0] = Step::Release { vm: small_vm("app-1").key, from: Some(name("b")) };
+        }),
+    }
+    Pinned {
+        "the VM to move must stay" => plans::pinned(),
+    }
+    TwiceInWave {
+        "a VM is moved and released at once" => plan(|steps| steps.push(release("app-1"))),
     }
     DuplicateHost {
         "two hosts have one id" => standing(|s| s.host_mut("c").id = name("a2")),
@@ -342,6 +365,8 @@ fn rule(mutate: impl FnOnce(&mut Scene)) -> Vec<Violation> {
     let scene = mutated(Scene::placed(), mutate);
     let found = verify::violations(&scene.snapshot, &scene.vm, &scene.host);
     assert_eq!(scene.ask_ledger(), found, "the ledger differs from the plain reading");
+    assert_eq!(plans::placing(&scene), found, "a plan that places it is judged differently");
+    assert_eq!(plans::moving(&scene), found, "a plan that moves it there is judged differently");
     found
 }
 
@@ -356,6 +381,7 @@ fn parts(mutate: impl FnOnce(&mut Scene)) -> Vec<Violation> {
     let scene = mutated(Scene::bound(), mutate);
     let found = scene.certify().violations;
     assert_eq!(scene.ask_ledger_of_parts(), found, "the ledger differs from the plain reading");
+    assert_eq!(plans::placing(&scene), found, "a plan that places it is judged differently");
     found
 }
 
