@@ -252,11 +252,12 @@ impl Read for GpuBinding {
         let mig = fields.with("mig", |value, at| {
             let mut fields = at.fields(value)?;
             let profile = fields.required_integer("profile", 0..=255);
-            let start = fields.required_integer("start", 0..=u64::from(MAX_MIG_SLICES) - 1);
+            let start =
+                fields.required_integer("start", 0..=u64::from(MAX_MIG_SLICES.saturating_sub(1)));
             fields.finish();
             Some(GpuShare::Mig { profile: profile?, start: start? })
         });
-        if usize::from(whole) + fields.given(&["milli", "mig"]).len() != 1 {
+        if usize::from(whole).saturating_add(fields.given(&["milli", "mig"]).len()) != 1 {
             let message = "exactly one of \"whole\", \"milli\" and \"mig\" says how much";
             fields.at.fault(code::CONFLICTING_FIELDS, message, "give one of them");
         }

@@ -411,7 +411,8 @@ impl Read for MigProfile {
             let items = at.items(value, usize::from(MAX_MIG_SLICES))?;
             let mut starts = Vec::with_capacity(items.len());
             for (row, item) in items.iter().enumerate() {
-                let start = at.within(Step::Item(row), |at| at.integer(item, 0..=most - 1));
+                let start =
+                    at.within(Step::Item(row), |at| at.integer(item, 0..=most.saturating_sub(1)));
                 starts.extend(start.and_then(|start| u8::try_from(start).ok()));
             }
             Some(starts)

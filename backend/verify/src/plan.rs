@@ -131,7 +131,6 @@ impl<'a> Course<'a> {
     }
 
     /// Where the step takes its VM to, and where from.
-    #[expect(clippy::type_complexity, reason = "one place, named by what is in it")]
     fn understood(
         &self,
         step: usize,
