@@ -40,7 +40,11 @@ fn the_verifier_accepts_every_answer_of_the_solver() {
 fn check_cluster(seed: u64) -> u64 {
     let mut dice = Dice::new(seed);
     let size = small::Size::random(&mut dice);
-    let mut scene = Scene::new(small::cluster(&mut dice, size));
+    let mut snapshot = small::cluster(&mut dice, size);
+    if dice.chance(600) {
+        snapshot.constraints = small::constraints(&mut dice);
+    }
+    let mut scene = Scene::new(snapshot);
     let mut placed = 0;
     for number in 0..REQUESTS_A_CLUSTER {
         let vm = small::vm(&mut dice, &scene.snapshot.dimensions, &format!("new-{number}"));
@@ -79,6 +83,7 @@ impl Scene {
         for placed in scene.snapshot.placed.clone() {
             scene.add(&placed);
         }
+        scene.hand_out_constraints();
         scene
     }
 
@@ -87,6 +92,17 @@ impl Scene {
         let ix = HostIx::new(row.expect("a known host"));
         self.problem.add_vm(ix, &placed.vm, &placed.committed);
         self.ledger.add_vm(ix, &placed.vm, &placed.committed).expect("a new VM");
+    }
+
+    fn hand_out_constraints(&mut self) {
+        let Self { snapshot, problem, ledger, .. } = self;
+        let row = |id| snapshot.hosts.iter().position(|host| host.id == *id);
+        let vms = || {
+            let placed = snapshot.placed.iter();
+            placed.map(|it| (HostIx::new(row(&it.host).expect("a known host")), &*it.vm))
+        };
+        problem.set_constraints(&snapshot.constraints, vms());
+        ledger.set_constraints(&snapshot.constraints, vms());
     }
 
     fn ask(&mut self, vm: Vm, how: &How, seed: u64) -> bool {

@@ -3,6 +3,7 @@
 mod advice;
 mod bulk;
 mod cluster_wide;
+mod constraints;
 mod events;
 mod health;
 mod hosts;
@@ -31,6 +32,7 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(vms::routes())
         .merge(cluster_wide::routes())
         .merge(policies::routes())
+        .merge(constraints::routes())
         .merge(events::routes())
         .merge(health::routes())
         .merge(advice::routes())

@@ -13,6 +13,7 @@
 
 mod advice;
 pub mod certify;
+mod constraints;
 mod decision;
 mod fault;
 mod fields;
@@ -35,6 +36,10 @@ mod vm;
 mod words;
 
 pub use advice::{AdviceEntry, AdviceTotals, AdviceView};
+pub use constraints::{
+    ConstraintKind, ConstraintList, ConstraintParameter, ConstraintSpec, ConstraintType,
+    ConstraintView, HostSetSpec, LinkSpec, VmSetSpec, WithinSpec, constraint_types,
+};
 pub use fault::Fault;
 pub use hardware::{AcceleratorSpec, GpuSpec, HardwareSpec, NumaNodeSpec, PciePortSpec};
 pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};

@@ -5,6 +5,7 @@
 //! Everything that is compared is an integer with its unit in its name.
 
 mod amounts;
+mod constraint;
 mod decision;
 mod hardware;
 mod hardware_check;
@@ -20,6 +21,11 @@ mod topology_request;
 mod vm;
 
 pub use amounts::{Amounts, Dim, DimensionError, Dimensions, MAX_AMOUNT, MAX_DIMENSIONS};
+pub use constraint::{
+    Constraint, ConstraintRule, Dependency, Exclusive, Fence, HostSet, Keep, Limit, Link, Links,
+    MAX_CONSTRAINTS, MAX_LINKED_DOMAINS, MAX_LINKS, MinDomains, Network, Sharing, Spare, VmSet,
+    Within,
+};
 pub use decision::{
     Alternative, Breakdown, Decision, PolicyRejection, REASON_ORDER, Reason, Rejections, Strategy,
     Term, Verdict,

@@ -63,7 +63,7 @@ pub use request::{
     fingerprint,
 };
 pub use snapshots::{Encoded, Freeze};
-pub use state::{DecisionId, Health, HostEntry, State, VmEntry};
+pub use state::{ConstraintEntry, DecisionId, Health, HostEntry, State, VmEntry};
 pub use trial::{RuleTrial, Sample, Trial};
 pub use weights::{WeightChange, WeightHistory};
 pub use writer::{Answer, Caller, Clock, Event, Listener, Writer};

@@ -3,7 +3,8 @@
 //! A `Problem` holds what placing needs to know of hosts and placed VMs, by row. `place` narrows
 //! the fleet to the hosts that may take a VM, counting what each rule leaves out, and picks the
 //! best by score; every host is considered. `place_batch` does so for many VMs as if one by one.
-//! `feasible` asks the same rules about one host.
+//! `feasible` asks the same rules about one host; `contradictions` asks whether installed
+//! constraints can hold together at all.
 //!
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
@@ -13,6 +14,7 @@ mod bits;
 mod cache;
 mod changes;
 mod constraints;
+mod contradictions;
 mod domains;
 mod free;
 mod groups;
@@ -31,6 +33,7 @@ mod tally;
 pub mod topology;
 mod wishes;
 
+pub use contradictions::{CarriedTogether, Contradiction, Findings, contradictions};
 pub use batch::{batch_order, place_batch, place_batch_followed};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
 pub use policies::RulesThatRemoved;

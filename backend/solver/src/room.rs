@@ -105,6 +105,11 @@ impl Ask {
         Self { dim, amount, unit }
     }
 
+    /// Whether it takes the same on every host.
+    pub(crate) fn is_same_everywhere(&self) -> bool {
+        self.unit == CpuUnit::Raw
+    }
+
     fn taken_at(&self, speed_permille: u32) -> u64 {
         match self.unit {
             CpuUnit::Raw => self.amount,
@@ -168,6 +173,17 @@ impl Room {
     /// What is in use of a dimension on a host, by VMs or by others.
     pub(crate) fn used(&self, host: HostIx, dim: Dim) -> u64 {
         self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.taken)
+    }
+
+    /// What a host has of a dimension, and how much of it is left.
+    pub(crate) fn left(&self, host: HostIx, dim: Dim) -> (u64, u64) {
+        let cell = self.cells(host.row()).get(dim.row()).copied().unwrap_or_default();
+        let allocatable = u64::from(cell.allocatable);
+        (allocatable, allocatable.saturating_sub(cell.taken))
+    }
+
+    pub(crate) fn dimensions(&self) -> usize {
+        self.dimensions
     }
 
     pub(crate) fn host(&self, host: HostIx) -> Use {

@@ -16,8 +16,10 @@
 
 mod bindings;
 mod certify;
+mod installed;
 mod ledger;
 mod reading;
+mod rules;
 mod text;
 mod violation;
 mod world;

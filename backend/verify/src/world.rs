@@ -4,6 +4,7 @@
 //! the ledger's business; here only the same question is never worked out twice for each host.
 
 use crate::ViolationKind;
+use crate::installed::Installed;
 use crate::reading::{
     allocatable, apart_from, demand_on, domain, groups, label, lets_through, matches, required,
 };
@@ -25,6 +26,7 @@ pub(crate) struct World<'a> {
     members: BTreeMap<(&'a Name, &'a Name), Vec<&'a VmKey>>,
     /// VMs that must be apart from a subject, by tenant and subject.
     repellers: BTreeMap<(&'a Name, &'a Subject), Vec<(&'a VmKey, &'a Level)>>,
+    pub(crate) installed: Installed<'a>,
 }
 
 impl<'a> World<'a> {
@@ -44,6 +46,7 @@ impl<'a> World<'a> {
             residents: BTreeMap::new(),
             members: BTreeMap::new(),
             repellers: BTreeMap::new(),
+            installed: Installed::new(&snapshot.constraints),
         };
         for placed in &snapshot.placed {
             if let Some(row) = world.row(&placed.host) {
@@ -75,6 +78,7 @@ impl<'a> World<'a> {
             return;
         }
         self.residents.insert(&vm.key, self.hosts[row]);
+        self.installed.count(vm, self.hosts[row], committed);
         for (dim, amount) in committed.iter() {
             let sum = self.committed[row].get(dim).saturating_add(amount);
             self.committed[row].set(dim, sum);
@@ -185,6 +189,7 @@ impl<'w> Case<'w> {
     pub(crate) fn rules(&self, row: usize) -> Vec<ViolationKind> {
         let mut found = self.host_alone(row);
         self.neighbourhood(self.world.hosts[row], &mut found);
+        found.extend(self.world.installed.violations(self.world, self.vm, row));
         found
     }
 
@@ -227,6 +232,7 @@ impl<'w> Case<'w> {
                 found.push(ViolationKind::HostAffinity { rule: *rule, level, domain });
             }
         }
+        found.extend(self.world.installed.fences(vm, host));
         found
     }
 

@@ -5,14 +5,25 @@
 
 pub(crate) mod affinity;
 mod capacity;
+mod dependency;
 mod eligibility;
+mod exclusive;
+pub(crate) mod fabric;
+mod fence;
+pub(crate) mod installed;
+mod limit;
+mod members;
+mod min_domains;
+mod network;
 mod repulsion;
+mod spare;
 pub(crate) mod spread;
 
 use crate::bits::{Bits, Mask};
 use crate::policies::RulesThatRemoved;
 use crate::problem::Problem;
 use crate::request::Request;
+use installed::Tables;
 use cluster::{AffinityKind, HostIx, Reason, Rejections};
 
 /// The masks that filtering needs.
@@ -43,6 +54,7 @@ pub(crate) fn filter(
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
+    narrow_by_installed(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
     capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
     rejections
@@ -68,6 +80,7 @@ pub(crate) fn check(
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
+    narrow_by_installed(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
     capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
     rejections.0.first().map_or(Ok(()), |&(reason, _)| Err(reason))
@@ -93,6 +106,21 @@ fn narrow_to_neighbours(
     for spread in request.spreads.iter().filter(|spread| spread.weight.is_none()) {
         rejections.add(Reason::Spread, spread.narrow(problem, left));
     }
+}
+
+/// The constraints that an operator installed, but for fences.
+fn narrow_by_installed(
+    problem: &mut Problem,
+    request: &Request,
+    masks: &mut Masks,
+    rejections: &mut Rejections,
+) {
+    let Problem { installed, hosts, domains, room, .. } = problem;
+    if installed.is_empty() {
+        return;
+    }
+    let (tables, Masks { left, union, .. }) = (Tables { hosts, domains, room }, masks);
+    installed.narrow(&request.classes, &request.asks, &tables, left, union, rejections);
 }
 
 /// What the policies in force remove for the VM at hand.

@@ -38,6 +38,7 @@ impl Scene {
             dimensions: Dimensions::with_extra(vec![name("gpu_slots")]).expect("one more"),
             hosts: hosts.into_iter().chain([elsewhere]).map(Arc::new).collect(),
             placed: Vec::new(),
+            constraints: Vec::new(),
         };
         let mut app = small_vm("app-1");
         app.groups = vec![name("app")];
