@@ -3,7 +3,8 @@
 use super::{Complaints, Tree};
 use std::collections::BTreeSet;
 
-const TOP_LEVEL: [&str; 18] = [
+const TOP_LEVEL: [&str; 19] = [
+    ".cargo",
     ".ci",
     ".clippy.toml",
     ".deny.toml",
