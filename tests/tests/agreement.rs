@@ -2,7 +2,9 @@
 //! requests on random clusters with every kind of rule, and the verifier must accept each answer,
 //! down to the count of hosts left out for each reason.
 
-use cluster::{Alternative, Decision, HostIx, Index, Placed, Snapshot, Strategy, Verdict, Vm};
+use cluster::{
+    Alternative, Decision, HostIx, Index, Name, Placed, Snapshot, Strategy, Verdict, Vm,
+};
 use fixture::{Dice, small};
 use policy::Weights;
 use solver::{Choice, How, Problem, Scratch};
@@ -96,7 +98,7 @@ impl Scene {
 
     fn hand_out_constraints(&mut self) {
         let Self { snapshot, problem, ledger, .. } = self;
-        let row = |id| snapshot.hosts.iter().position(|host| host.id == *id);
+        let row = |id: &Name| snapshot.hosts.iter().position(|host| host.id == *id);
         let vms = || {
             let placed = snapshot.placed.iter();
             placed.map(|it| (HostIx::new(row(&it.host).expect("a known host")), &*it.vm))

@@ -112,7 +112,13 @@ fn show_types(list: &ConstraintList) -> anyhow::Result<()> {
             let text = |text: &Option<_>| text.as_deref().unwrap_or("-").to_owned();
             let left_out = if field.required { "required".into() } else { text(&field.default) };
             let name = format!("  {}", field.name);
-            table.row([name, field.kind.to_string(), text(&field.unit), left_out, field.doc.to_string()]);
+            table.row([
+                name,
+                field.kind.to_string(),
+                text(&field.unit),
+                left_out,
+                field.doc.to_string(),
+            ]);
         }
         print(format!("{}\n", table.painted(paint)))?;
     }

@@ -23,7 +23,8 @@ use crate::read::{At, Read};
 use crate::schema::NameSchema;
 use crate::vm::VmSpec;
 use cluster::{
-    Amounts, Constraint, CpuUnit, Decision, Dim, Dimensions, Host, MAX_CONSTRAINTS, Name, Placed, Revision, Snapshot, Vm,
+    Amounts, Constraint, CpuUnit, Decision, Dim, Dimensions, Host, MAX_CONSTRAINTS, Name, Placed,
+    Revision, Snapshot, Vm,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -272,7 +272,8 @@ mod tests {
         check(HostSet::default(), true);
         check(HostSet { pool: Some(name("gold")), ..HostSet::default() }, true);
         check(HostSet { pool: Some(name("silver")), ..HostSet::default() }, false);
-        let zones = HostSet { within: vec![within(Level::Zone, &["b", "a"])], ..HostSet::default() };
+        let zones =
+            HostSet { within: vec![within(Level::Zone, &["b", "a"])], ..HostSet::default() };
         check(zones, true);
         let racks = HostSet { within: vec![within(Level::Rack, &["r1"])], ..HostSet::default() };
         check(racks, false);

@@ -11,7 +11,8 @@ use crate::effects::{Change, Changes};
 use crate::planted::{self, Bug};
 use crate::state::{ConstraintEntry, DecisionId, Health, HostEntry, State, VmEntry};
 use cluster::{
-    Amounts, Constraint, Foreign, Generation, Host, HostIx, HostState, Name, Revision, Strategy, VmIx, VmKey,
+    Amounts, Constraint, Foreign, Generation, Host, HostIx, HostState, Name, Revision, Strategy,
+    VmIx, VmKey,
 };
 use std::sync::Arc;
 

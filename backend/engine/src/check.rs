@@ -165,7 +165,8 @@ fn links(links: &Links) -> Result<(), Refusal> {
         ends.extend([&link.a, &link.b]);
     }
     if ends.len() > MAX_LINKED_DOMAINS {
-        let problem = format!("joins {} domains; at most {MAX_LINKED_DOMAINS} are allowed", ends.len());
+        let problem =
+            format!("joins {} domains; at most {MAX_LINKED_DOMAINS} are allowed", ends.len());
         return Err(invalid("links", &problem));
     }
     Ok(())

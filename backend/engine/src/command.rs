@@ -5,7 +5,9 @@
 
 use crate::report::{UseReports, VmReport};
 use crate::state::Health;
-use cluster::{Amounts, Constraint, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey};
+use cluster::{
+    Amounts, Constraint, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey,
+};
 use policy::Policy;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -4,7 +4,8 @@ use crate::command::Hold;
 use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
-    Amounts, Constraint, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
+    Amounts, Constraint, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm,
+    VmKey,
 };
 use policy::{Policy, Weights};
 use serde::{Deserialize, Serialize};
@@ -204,21 +205,45 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Dimensions(Dimensions),
-    Host { generation: Generation, created: bool },
-    HostRemoved { vms: u32 },
+    Host {
+        generation: Generation,
+        created: bool,
+    },
+    HostRemoved {
+        vms: u32,
+    },
     Placement(Placement),
     Batch(Vec<Placement>),
-    Adopted { generation: Generation, over_capacity: bool, repeated: bool },
-    Resized { generation: Generation },
+    Adopted {
+        generation: Generation,
+        over_capacity: bool,
+        repeated: bool,
+    },
+    Resized {
+        generation: Generation,
+    },
     VmRemoved,
-    Confirmed { vm: VmKey },
-    Released { vm: Option<VmKey> },
+    Confirmed {
+        vm: VmKey,
+    },
+    Released {
+        vm: Option<VmKey>,
+    },
     Policy(Policy),
     /// `warnings` say what the fleet cannot give as it is.
-    Constraint { generation: Generation, created: bool, warnings: Vec<String> },
+    Constraint {
+        generation: Generation,
+        created: bool,
+        warnings: Vec<String>,
+    },
     ConstraintRemoved,
-    Ticked { expired: u32 },
-    UseReported { generation: u64, repeated: bool },
+    Ticked {
+        expired: u32,
+    },
+    UseReported {
+        generation: u64,
+        repeated: bool,
+    },
     VmReported(Told),
 }
 

@@ -8,8 +8,8 @@ use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use crate::weights::WeightHistory;
 use cluster::{
-    Amounts, Constraint, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Revision,
-    Snapshot, Vm, VmIx, VmKey,
+    Amounts, Constraint, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed,
+    Revision, Snapshot, Vm, VmIx, VmKey,
 };
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};

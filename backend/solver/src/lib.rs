@@ -33,8 +33,8 @@ mod tally;
 pub mod topology;
 mod wishes;
 
-pub use contradictions::{CarriedTogether, Contradiction, Findings, contradictions};
 pub use batch::{batch_order, place_batch, place_batch_followed};
+pub use contradictions::{CarriedTogether, Contradiction, Findings, contradictions};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
 pub use policies::RulesThatRemoved;
 pub use problem::Problem;

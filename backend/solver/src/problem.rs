@@ -13,7 +13,8 @@ use crate::prices::Prices;
 use crate::room::Room;
 use crate::standing::Standings;
 use cluster::{
-    AffinityKind, Amounts, Constraint, Dimensions, Foreign, Host, HostIx, Level, Name, Strength, Subject, Vm,
+    AffinityKind, Amounts, Constraint, Dimensions, Foreign, Host, HostIx, Level, Name, Strength,
+    Subject, Vm,
 };
 use policy::ActiveSet;
 use smallvec::SmallVec;

@@ -138,8 +138,7 @@ impl Facts for At<'_, '_> {
             None => Some(None),
             Some(level) => domain(host, level).cloned().map(Some),
         };
-        let counts =
-            |host: &Host| host.state == HostState::Available && in_set(&spare.hosts, host);
+        let counts = |host: &Host| host.state == HostState::Available && in_set(&spare.hosts, host);
         let here = place(self.host).filter(|_| counts(self.host))?;
         let mut scope = Scope::default();
         for (row, host) in self.world.hosts.iter().enumerate() {

@@ -6,7 +6,8 @@
 
 use cluster::{
     Affinity, AffinityKind, Amounts, CpuUnit, Dim, Host, HostSet, Labels, Level, MAX_AMOUNT, Name,
-    Selector, SelectorOp, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Vm, VmSet,
+    Selector, SelectorOp, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Vm,
+    VmSet,
 };
 
 /// What `vm` takes on `host`: its demand, with normalised CPU turned into cores of this host.

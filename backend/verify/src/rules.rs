@@ -71,7 +71,10 @@ impl Rules {
             ConstraintRule::Links(links) => Some((constraint.name.clone(), Fabric::new(links))),
             _ => None,
         };
-        Self { rows: constraints.to_vec(), fabrics: constraints.iter().filter_map(fabric).collect() }
+        Self {
+            rows: constraints.to_vec(),
+            fabrics: constraints.iter().filter_map(fabric).collect(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -90,7 +93,12 @@ impl Rules {
 
     /// Everything but fences that keeps the VM, which takes `demand`, off the host: in the order
     /// of the reasons, then of the constraints' names.
-    pub(crate) fn check(&self, vm: &Vm, demand: &Amounts, facts: &impl Facts) -> Vec<ViolationKind> {
+    pub(crate) fn check(
+        &self,
+        vm: &Vm,
+        demand: &Amounts,
+        facts: &impl Facts,
+    ) -> Vec<ViolationKind> {
         let mut found = Vec::new();
         for (row, name, rule) in self.each() {
             if let ConstraintRule::MinDomains(rule) = rule {

@@ -425,10 +425,9 @@ impl fmt::Display for ViolationKind {
                 place(level, Some(domain)),
                 members.saturating_add(1)
             ),
-            K::Exclusive { constraint, is_member: false, members, .. } => write!(
-                f,
-                "the host belongs to {members} VMs of constraint {constraint} alone"
-            ),
+            K::Exclusive { constraint, is_member: false, members, .. } => {
+                write!(f, "the host belongs to {members} VMs of constraint {constraint} alone")
+            }
             K::Exclusive { constraint, members, others, .. } => write!(
                 f,
                 "constraint {constraint} gives the VM a host for itself, this one has {others} \

@@ -2,7 +2,9 @@
 
 mod support;
 
-use cluster::{Amounts, Constraint, Dim, Dimensions, Host, HostIx, Name, Placed, Revision, Snapshot, Vm};
+use cluster::{
+    Amounts, Constraint, Dim, Dimensions, Host, HostIx, Name, Placed, Revision, Snapshot, Vm,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use support::{Dice, name};

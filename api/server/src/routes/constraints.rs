@@ -82,8 +82,7 @@ async fn remove(
     ask: Ask,
 ) -> Answer {
     let ask = ask.dry(dry.dry_run);
-    let request =
-        Request::RemoveConstraint { name: id.name()?, if_generation: ask.generation() };
+    let request = Request::RemoveConstraint { name: id.name()?, if_generation: ask.generation() };
     let reply = service.carry_out(&ask, &ask.actor, request).await?;
     match reply.outcome {
         Outcome::ConstraintRemoved => nothing(),

@@ -110,10 +110,7 @@ const TYPES: &[Kind] = &[
         "exclusive",
         Some("exclusive"),
         "the VMs share their hosts with no others",
-        &[
-            THE_VMS,
-            ("sharing", "members|nobody", "", "members", "who may be beside one of them"),
-        ],
+        &[THE_VMS, ("sharing", "members|nobody", "", "members", "who may be beside one of them")],
     ),
     (
         "dependency",

@@ -65,7 +65,10 @@ impl Core {
         if over.is_some_and(|it| matches!(it.constraint.rule, ConstraintRule::Links(_))) {
             return Ok(());
         }
-        let problem = format!("names {}, which is no constraint of type links; install it first", network.over);
+        let problem = format!(
+            "names {}, which is no constraint of type links; install it first",
+            network.over
+        );
         Err(check::invalid("over", &problem))
     }
 
@@ -75,7 +78,11 @@ impl Core {
             _ => false,
         });
         let by: Vec<Name> = by.map(|entry| entry.constraint.name.clone()).collect();
-        if by.is_empty() { Ok(()) } else { Err(Refusal::ConstraintInUse { name: name.clone(), by }) }
+        if by.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::ConstraintInUse { name: name.clone(), by })
+        }
     }
 
     fn held_against_others(&self, constraint: &Constraint) -> Findings {

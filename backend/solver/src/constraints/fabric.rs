@@ -174,7 +174,10 @@ mod tests {
             let (from, to) = (from.expect("a node"), to.expect("a node"));
             let found = fabric.route(from, to).map(|route| &*route.links);
             assert_eq!(found, expect);
-            assert_eq!(fabric.route(to, from).map(|route| route.links.len()), found.map(<[_]>::len));
+            assert_eq!(
+                fabric.route(to, from).map(|route| route.links.len()),
+                found.map(<[_]>::len)
+            );
         };
         check(&[("a", "b", 9), ("a", "c", 4), ("c", "b", 4)], "a", "b", Some(&[1, 2]));
         check(&[("a", "b", 8), ("a", "c", 4), ("c", "b", 4)], "a", "b", Some(&[0]));

@@ -14,7 +14,9 @@ use crate::bits::{Bits, Mask};
 use crate::domains::{Domains, LevelIx, Moved};
 use crate::hosts::Hosts;
 use crate::room::{Ask, Room};
-use cluster::{Constraint, ConstraintRule, Host, HostIx, Level, Reason, Rejections, Vm, VmSet};
+use cluster::{
+    Constraint, ConstraintRule, Host, HostIx, Level, Name, Reason, Rejections, Vm, VmSet,
+};
 use smallvec::SmallVec;
 
 /// Which of a constraint's two sets a VM is in.
@@ -114,9 +116,8 @@ impl Installed {
     /// The VM's class for each row.
     pub(crate) fn classes(&self, vm: &Vm) -> Classes {
         let is_in = |set: &Option<VmSet>| set.as_ref().is_some_and(|set| set.contains(vm));
-        let class = |row: &Row| {
-            Class(u8::from(is_in(&row.sets[0])) | u8::from(is_in(&row.sets[1])) << 1)
-        };
+        let class =
+            |row: &Row| Class(u8::from(is_in(&row.sets[0])) | u8::from(is_in(&row.sets[1])) << 1);
         self.rows.iter().map(class).collect()
     }
 
@@ -131,7 +132,8 @@ impl Installed {
             }
         }
         for network in &mut self.networks {
-            network.refresh(pairs_over(&self.rows, network), tables);
+            let over = pairs_over(&self.rows, network.name.clone());
+            network.refresh(over, tables);
         }
     }
 
@@ -283,10 +285,9 @@ impl Installed {
     }
 }
 
-fn pairs_over<'a>(rows: &'a [Row], network: &Networked) -> impl Iterator<Item = &'a Pairs> {
-    let name = network.name.clone();
+fn pairs_over(rows: &[Row], fabric: Name) -> impl Iterator<Item = &Pairs> {
     rows.iter().filter_map(move |row| match &row.check {
-        Check::Network(pairs) if pairs.over == name => Some(pairs),
+        Check::Network(pairs) if pairs.over == fabric => Some(pairs),
         _ => None,
     })
 }

@@ -23,8 +23,8 @@ use crate::bits::{Bits, Mask};
 use crate::policies::RulesThatRemoved;
 use crate::problem::Problem;
 use crate::request::Request;
-use installed::Tables;
 use cluster::{AffinityKind, HostIx, Reason, Rejections};
+use installed::Tables;
 
 /// The masks that filtering needs.
 #[derive(Debug, Default)]

@@ -91,7 +91,13 @@ impl Networked {
         Self { name, level, fabric, stale: false, scratch }
     }
 
-    pub(crate) fn add(&mut self, pairs: &mut Pairs, host: HostIx, class: Class, tables: &Tables) {
+    pub(crate) fn add(
+        &mut self,
+        pairs: &mut Pairs,
+        host: HostIx,
+        class: Class,
+        tables: &Tables<'_>,
+    ) {
         self.account(pairs, host, class, tables, Fabric::set_aside);
         if let Some(kind) = pairs.kind_mut(class) {
             kind.add(host, tables.domains);
@@ -103,7 +109,7 @@ impl Networked {
         pairs: &mut Pairs,
         host: HostIx,
         class: Class,
-        tables: &Tables,
+        tables: &Tables<'_>,
     ) {
         if let Some(kind) = pairs.kind_mut(class) {
             kind.remove(host, tables.domains);
@@ -117,7 +123,7 @@ impl Networked {
         pairs: &Pairs,
         host: HostIx,
         class: Class,
-        tables: &Tables,
+        tables: &Tables<'_>,
         change: impl Fn(&mut Fabric, Node, Node, u64),
     ) {
         let Some(domain) = tables.domains.of(self.level, host) else { return };
@@ -201,7 +207,8 @@ impl Networked {
             (false, false) => {
                 union.clear();
                 if self.level == LevelIx::HOST {
-                    for host in mask.iter().filter(|host| self.reaches(host.0, tables, &mut scratch))
+                    for host in
+                        mask.iter().filter(|host| self.reaches(host.0, tables, &mut scratch))
                     {
                         union.insert(host);
                     }

@@ -55,9 +55,7 @@ impl Spare {
     }
 
     pub(crate) fn put_host(&mut self, ix: HostIx, host: Option<&Host>, tables: &Tables<'_>) {
-        let counts = |host: &Host| {
-            host.state == HostState::Available && self.hosts.contains(host)
-        };
+        let counts = |host: &Host| host.state == HostState::Available && self.hosts.contains(host);
         self.inside.put(ix, host.is_some_and(counts));
         self.follow(ix, tables);
     }
@@ -150,7 +148,8 @@ impl Spare {
                 }
                 Keep::Hosts(count) => {
                     let inside = shares.iter().filter(|share| share.scope == Some(scope));
-                    let amount = |share: &Share| share.amounts.get(dim).map_or(0, |it| it.allocatable);
+                    let amount =
+                        |share: &Share| share.amounts.get(dim).map_or(0, |it| it.allocatable);
                     let mut all: Vec<u64> = inside.map(amount).collect();
                     all.sort_unstable();
                     all.iter().rev().take(count as usize).sum()

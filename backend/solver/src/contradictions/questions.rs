@@ -3,7 +3,9 @@
 use super::sets::{are_apart, is_other, is_within, share_no_host};
 use super::{CarriedTogether, Item, Question};
 use crate::constraints::fabric::Fabric;
-use cluster::{ConstraintRule, Dependency, Exclusive, Fence, Host, Level, Limit, Name, Sharing, VmSet};
+use cluster::{
+    ConstraintRule, Dependency, Exclusive, Fence, Host, Level, Limit, Name, Sharing, VmSet,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const QUESTIONS: &[Question] = &[
@@ -69,7 +71,10 @@ fn are_there_domains_enough(items: &[Item<'_>], subject: usize, hosts: &[&Host])
                 let members = parts.saturating_mul(limit.max as usize);
                 if is_within(&rule.vms, &limit.vms) && !open && members < rule.min as usize {
                     involved.push(row);
-                    let why = format!("{members} VMs are allowed at most, and {} are asked for", rule.min);
+                    let why = format!(
+                        "{members} VMs are allowed at most, and {} are asked for",
+                        rule.min
+                    );
                     return Some((involved, why));
                 }
             }
@@ -87,7 +92,9 @@ fn can_two_be_together(items: &[Item<'_>], subject: usize, hosts: &[&Host]) -> N
     for (row, item) in items.iter().enumerate() {
         let Item::Installed(constraint) = item else { continue };
         let (level, max) = match &constraint.rule {
-            ConstraintRule::Limit(Limit { vms, level, max }) if is_within(&set, vms) => (level, *max),
+            ConstraintRule::Limit(Limit { vms, level, max }) if is_within(&set, vms) => {
+                (level, *max)
+            }
             ConstraintRule::Exclusive(Exclusive { vms, sharing: Sharing::Nobody })
                 if is_within(&set, vms) =>
             {
@@ -129,7 +136,8 @@ fn can_dependents_meet(items: &[Item<'_>], subject: usize, hosts: &[&Host]) -> N
     });
     let rows = sides.iter().flatten().map(|(row, ..)| *row).chain([subject]);
     if here.is_disjoint(&there) && !hosts.is_empty() {
-        let why = format!("no {} may have both those that depend and those they need", level.name());
+        let why =
+            format!("no {} may have both those that depend and those they need", level.name());
         return Some((rows.collect(), why));
     }
     if *level != Level::Host {
@@ -167,7 +175,10 @@ fn can_anybody_be_first(items: &[Item<'_>], subject: usize, _: &[&Host]) -> No {
         for next in 0..items.len() {
             let waits = rule(next).is_some_and(|next| is_within(on, &next.vms));
             if waits && next == subject {
-                return Some((path, "each of these waits for another, and none can be first".into()));
+                return Some((
+                    path,
+                    "each of these waits for another, and none can be first".into(),
+                ));
             }
             if waits && seen.insert(next) {
                 open.push((next, path.iter().copied().chain([next]).collect()));

@@ -5,8 +5,7 @@ use cluster::{HostSet, Name, Selector, SelectorOp, VmSet};
 /// Whether every VM of `inner` is one of `outer`.
 pub(super) fn is_within(inner: &VmSet, outer: &VmSet) -> bool {
     let same = |inner: &Option<Name>, outer: &Option<Name>| outer.is_none() || inner == outer;
-    let follows =
-        |wanted: &Selector| inner.labels.iter().any(|given| follows_from(wanted, given));
+    let follows = |wanted: &Selector| inner.labels.iter().any(|given| follows_from(wanted, given));
     same(&inner.tenant, &outer.tenant)
         && same(&inner.group, &outer.group)
         && outer.labels.iter().all(follows)

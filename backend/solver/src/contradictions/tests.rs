@@ -70,8 +70,10 @@ fn together(level: Level) -> CarriedTogether {
 fn check(rules: &[(&str, ConstraintRule)], carried: &[CarriedTogether], expect: &[&str]) {
     let fleet = fleet();
     let hosts: Vec<&Host> = fleet.iter().collect();
-    let all: Vec<Constraint> =
-        rules.iter().map(|(text, rule)| Constraint { name: name(text), rule: rule.clone() }).collect();
+    let all: Vec<Constraint> = rules
+        .iter()
+        .map(|(text, rule)| Constraint { name: name(text), rule: rule.clone() })
+        .collect();
     let find = |kept: &[&Constraint], carried: &[CarriedTogether], new: &Name| {
         contradictions(kept, carried, &hosts, new).contradiction
     };
@@ -98,8 +100,10 @@ fn check(rules: &[(&str, ConstraintRule)], carried: &[CarriedTogether], expect: 
 fn check_none(rules: &[(&str, ConstraintRule)], carried: &[CarriedTogether]) {
     let fleet = fleet();
     let hosts: Vec<&Host> = fleet.iter().collect();
-    let all: Vec<Constraint> =
-        rules.iter().map(|(text, rule)| Constraint { name: name(text), rule: rule.clone() }).collect();
+    let all: Vec<Constraint> = rules
+        .iter()
+        .map(|(text, rule)| Constraint { name: name(text), rule: rule.clone() })
+        .collect();
     let all: Vec<&Constraint> = all.iter().collect();
     for new in &all {
         let found = contradictions(&all, carried, &hosts, &new.name);
@@ -201,10 +205,10 @@ fn a_limit_of_one_is_too_few_to_be_together() {
         &["one-each", "vm t/web-1: together with group web by host"],
     );
     check(
-        &[("alone", ConstraintRule::Exclusive(Exclusive {
-            vms: everybody(),
-            sharing: Sharing::Nobody,
-        }))],
+        &[(
+            "alone",
+            ConstraintRule::Exclusive(Exclusive { vms: everybody(), sharing: Sharing::Nobody }),
+        )],
         &[together(Level::Host)],
         &["alone", "vm t/web-1: together with group web by host"],
     );

@@ -9,7 +9,9 @@ use super::fleet::{DomainIx, Row, Signature, SignatureIx, Spot};
 use crate::ViolationKind;
 use crate::reading::{lets_through, matches};
 use crate::rules::fence;
-use cluster::{AffinityKind, ConstraintRule, HostIx, HostSet, HostState, Level, Name, Strength, Subject, Vm};
+use cluster::{
+    AffinityKind, ConstraintRule, HostIx, HostSet, HostState, Level, Name, Strength, Subject, Vm,
+};
 use smallvec::SmallVec;
 
 /// The rules of a VM that name hosts, with the names looked up.

@@ -157,8 +157,8 @@ impl Facts for At<'_> {
         };
         let here = spot(self.ix).filter(|_| counts(self.ix, self.row))?;
         let mut scope = Scope::default();
-        for (ix, row) in fleet.rows().filter(|(ix, row)| spot(*ix) == Some(here) && counts(*ix, row))
-        {
+        let rows = fleet.rows().filter(|(ix, _)| spot(*ix) == Some(here));
+        for (_, row) in rows.filter(|(ix, row)| counts(*ix, row)) {
             let room = row.room(dimension);
             let declared = dimension.row() < fleet.dimensions();
             let allocatable = if declared { room.allocatable } else { 0 };

@@ -29,8 +29,8 @@ pub(super) fn check(
                 (Some(here), Some(there)) => fabric.route(here, there),
                 _ => None,
             };
-            let near = route
-                .is_some_and(|route| max_us.is_none_or(|max_us| route.latency_us <= max_us));
+            let near =
+                route.is_some_and(|route| max_us.is_none_or(|max_us| route.latency_us <= max_us));
             if !near {
                 found.push(ViolationKind::Latency {
                     constraint: name.clone(),

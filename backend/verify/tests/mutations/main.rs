@@ -1,10 +1,14 @@
 //! For everything that can be wrong: a right case, one thing changed, and exactly that found.
 
+mod constraints;
 mod scene;
 
 use cluster::{
-    Alternative, Amounts, CpuUnit, Dim, HostState, Level, Reason, Revision, Subject, Taint,
-    TaintEffect, Verdict, Vm,
+    Alternative, Amounts, CpuUnit, Dim, HostState, Keep, Level, Reason, Revision, Sharing, Subject,
+    Taint, TaintEffect, Verdict, Vm, VmSet,
+};
+use constraints::{
+    depends_on, exclusive, fence, group, labelled, limit, min_domains, reserve, spare, talk,
 };
 use scene::{Scene, apart, name, small_vm, together};
 use verify::{Violation, ViolationKind};
@@ -82,6 +86,12 @@ mutations! {
             s.vm.affinities.push(apart(Subject::Hosts(vec![name("a2")]), Level::Rack));
         }),
     }
+    Fence {
+        "the VM is fenced in elsewhere" => rule(|s| s.install("c", fence("z2"))),
+        "the host is reserved for others" => rule(|s| {
+            s.install("c", reserve(VmSet { tenant: Some(name("other")), ..VmSet::default() }));
+        }),
+    }
     Affinity {
         "the only member stands elsewhere" => rule(|s| s.snapshot.placed[0].host = name("b")),
         "the host has no value at the level" => rule(|s| s.host_mut("a").location.rack = None),
@@ -124,6 +134,66 @@ mutations! {
         }),
         "the host has no value at the level" => rule(|s| {
             s.vm.spreads[0].level = Level::PowerFeed;
+        }),
+    }
+    MinDomains {
+        "a member is there, and too few racks are covered" =>
+            rule(|s| s.install("c", min_domains(Level::Rack, 2))),
+        "a host in no domain covers none" =>
+            rule(|s| s.install("c", min_domains(Level::PowerFeed, 2))),
+    }
+    Limit {
+        "the host has all it may have" => rule(|s| s.install("c", limit(Level::Host, 1))),
+        "a reservation in the zone counts" => rule(|s| {
+            let mut vm = small_vm("app-2");
+            vm.groups = vec![name("app")];
+            s.put(vm, "a2").held = true;
+            s.install("c", limit(Level::Zone, 2));
+        }),
+    }
+    Exclusive {
+        "others are on the host" =>
+            rule(|s| s.install("c", exclusive(group("web"), Sharing::Members))),
+        "its own kind is on the host" =>
+            rule(|s| s.install("c", exclusive(group("app"), Sharing::Nobody))),
+        "somebody else's VM is on the host" => rule(|s| {
+            s.host_mut("a").foreign.vms = 1;
+            s.install("c", exclusive(group("app"), Sharing::Members));
+        }),
+        "the host belongs to another" => rule(|s| {
+            let mut vm = small_vm("vip");
+            vm.labels.insert(name("vip"), name("yes"));
+            s.put(vm, "a");
+            s.install("c", exclusive(labelled("vip"), Sharing::Members));
+        }),
+    }
+    Dependency {
+        "those it needs are elsewhere" =>
+            rule(|s| s.install("c", depends_on("noisy", Level::Zone))),
+        "the host is in no domain" => rule(|s| s.install("c", depends_on("app", Level::PowerFeed))),
+    }
+    Latency {
+        "a partner is one microsecond too far" => rule(|s| talk(s, Some(499), 0)),
+        "no way leads to a partner" => rule(|s| {
+            s.host_mut("b").location.zone = Some(name("island"));
+            talk(s, None, 1);
+        }),
+    }
+    Bandwidth {
+        "a link would carry one more than it can" => rule(|s| talk(s, None, 7)),
+    }
+    Spare {
+        "less of one dimension would be left" => rule(|s| {
+            s.put(large_vm(Dim::DISK_IOPS, 9), "a2");
+            s.install("c", spare(None, Keep::Permille(500)));
+        }),
+        "less than the largest host of the zone would be left" => rule(|s| {
+            s.put(large_vm(Dim::DISK_IOPS, 6), "a2");
+            s.install("c", spare(Some(Level::Zone), Keep::Hosts(1)));
+        }),
+        "others use what was to be left" => rule(|s| {
+            s.host_mut("a2").foreign.used.set(Dim::NET_MBPS, 6);
+            s.install("c", spare(None, Keep::Permille(500)));
         }),
     }
     Capacity {
