@@ -6,6 +6,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod process;
+mod timetable;
 
 use crate::recovery::Failure;
 use connection::Connection;
@@ -14,15 +15,11 @@ use process::Process;
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use wire::{AdoptSpec, HostSpec, PlacementSpec, VmSpec};
 
-/// Connections that share the timetable: enough that one slow answer delays nobody else.
-const CONNECTIONS: usize = 48;
 /// How full the fleet starts: requests only arrive here, and should find room to the end.
 pub(crate) const FILL_PERMILLE: u32 = 650;
-const JSON: &str = "application/json";
 /// Lines in one bulk body while the fleet is brought in.
 const LINES: usize = 5_000;
 /// Requests before the measured ones: caches fill and connections open.
@@ -165,8 +162,8 @@ fn bulk(
     while lines.peek().is_some() {
         let body: Result<Vec<String>, _> = lines.by_ref().take(LINES).collect();
         let body = body?.join("\n");
-        let (status, answer) = connection.post(path, "application/x-ndjson", body.as_bytes())?;
-        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let answer = connection.post(path, "application/x-ndjson", body.as_bytes())?;
+        let (status, answer) = (answer.status, String::from_utf8_lossy(&answer.body).into_owned());
         if status != 200 || !answer.contains("\"failed\":0") {
             return Err(format!("{path} answered {status}: {answer}").into());
         }
@@ -174,55 +171,20 @@ fn bulk(
     Ok(())
 }
 
-/// Sends body `i` when it is due, `i / rps` seconds from now, on connection `i % CONNECTIONS`, and
-/// shows every answer to `see`.
+/// Asks for a placement with each body on a timetable, and shows every answer to `see`.
 pub(crate) fn drive(
     address: SocketAddr,
     bodies: &[Vec<u8>],
     rps: u32,
-    see: &(impl Fn(&[u8]) + Sync),
+    see: &dyn Fn(&[u8]),
 ) -> Result<Vec<Answered>, Failure> {
-    let answers = Mutex::new(Vec::with_capacity(bodies.len()));
-    let started = Instant::now() + Duration::from_millis(20);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..CONNECTIONS)
-            .map(|worker| {
-                let answers = &answers;
-                scope.spawn(move || -> Result<(), Failure> {
-                    let mut own = Vec::new();
-                    let mut connection = Connection::open(address)?;
-                    for (row, body) in bodies.iter().enumerate().skip(worker).step_by(CONNECTIONS) {
-                        let due = started + Duration::from_secs_f64(row as f64 / f64::from(rps));
-                        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                        let status = match connection.post("/v1/placements", JSON, body) {
-                            Ok((status, answer)) => {
-                                see(&answer);
-                                Some(status)
-                            }
-                            Err(_) => {
-                                connection = Connection::open(address)?;
-                                None
-                            }
-                        };
-                        own.push(Answered { status, took: due.elapsed() });
-                    }
-                    answers.lock().map_err(|_| "a worker panicked")?.extend(own);
-                    Ok(())
-                })
-            })
-            .collect();
-        for worker in workers {
-            worker.join().map_err(|_| "a worker panicked")??;
-        }
-        Ok::<(), Failure>(())
-    })?;
-    Ok(answers.into_inner().map_err(|_| "a worker panicked")?)
+    timetable::drive(address, "/v1/placements", bodies, rps, see)
 }
 
 /// The service's histogram of commit times: upper bounds in seconds and counts so far.
 fn commits(address: SocketAddr) -> Result<Vec<(f64, u64)>, Failure> {
-    let (_, text) = Connection::open(address)?.get("/metrics")?;
-    let text = String::from_utf8_lossy(&text);
+    let answer = Connection::open(address)?.get("/metrics")?;
+    let text = String::from_utf8_lossy(&answer.body);
     let buckets = text.lines().filter_map(|line| {
         let rest = line.strip_prefix("novacron_scheduler_commit_duration_seconds_bucket{le=\"")?;
         let (bound, count) = rest.split_once("\"} ")?;

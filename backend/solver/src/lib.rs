@@ -9,6 +9,7 @@
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
 
+mod attributes;
 mod batch;
 mod bits;
 mod cache;

@@ -59,7 +59,7 @@ impl Locality {
         let neighbours: SmallVec<[HostIx; 2]> =
             vm.hints.colocate_with.iter().filter_map(placed).collect();
         let region = vm.hints.user_region.as_ref();
-        let region = region.map(|region| problem.predicates.region(region, &problem.hosts));
+        let region = region.map(|region| problem.predicates.region(region));
         let prefers = !vm.preferred_hosts.is_empty();
         let asked = [data_weight > 0, prefers, !neighbours.is_empty(), region.is_some()];
         Self {
@@ -116,7 +116,7 @@ fn site(problem: &mut Problem, site: &DataSite) -> Site {
             return problem.hosts.find(name).map_or(Site::Unknown, Site::Host);
         }
         DataSite::Datastore(name) => {
-            return Site::Datastore(problem.predicates.datastore(name, &problem.hosts));
+            return Site::Datastore(problem.predicates.datastore(name));
         }
         DataSite::Rack(name) => (&Level::Rack, name),
         DataSite::Zone(name) => (&Level::Zone, name),

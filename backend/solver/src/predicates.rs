@@ -1,13 +1,15 @@
 //! What a request can ask of a host's attributes, compiled once to a set of hosts.
 //!
-//! Each distinct pool, selector, datastore, toleration set and user region costs a walk over the
-//! hosts when it is first seen; after that it is patched when a host changes. The number kept of
+//! Each distinct pool, selector, datastore, toleration set and user region costs a walk over a
+//! column when it is first seen; after that it is patched when a host changes. The number kept of
 //! each kind is bounded.
 
+use crate::attributes::Attributes;
 use crate::bits::Bits;
 use crate::cache::{Cache, Slot};
-use crate::hosts::Hosts;
-use cluster::{Host, HostIx, HostState, Index, Name, Selector, TaintEffect, Toleration};
+use cluster::{
+    Host, HostIx, HostState, Index, Name, RegionLatency, Selector, Taint, TaintEffect, Toleration,
+};
 
 /// Distinct predicates kept of each kind. Bits for 100,000 hosts take 12.5 KB, so all kinds
 /// together stay within a few dozen megabytes there.
@@ -25,6 +27,8 @@ pub(crate) const MAX_SOFT: u8 = 4;
 #[derive(Debug)]
 pub(crate) struct Predicates {
     pub(crate) available: Bits,
+    present: Bits,
+    attributes: Attributes,
     pools: Cache<Name, Bits>,
     selectors: Cache<Selector, Bits>,
     datastores: Cache<Name, Bits>,
@@ -45,6 +49,8 @@ impl Default for Predicates {
     fn default() -> Self {
         Self {
             available: Bits::default(),
+            present: Bits::default(),
+            attributes: Attributes::default(),
             pools: Cache::new(LIMIT),
             selectors: Cache::new(LIMIT),
             datastores: Cache::new(LIMIT),
@@ -63,32 +69,31 @@ impl Predicates {
         self.regions.tick();
     }
 
-    pub(crate) fn pool(&mut self, pool: &Name, hosts: &Hosts) -> Slot {
-        self.pools.slot(pool, || collect(hosts, |host| in_pool(host, pool)))
+    pub(crate) fn pool(&mut self, pool: &Name) -> Slot {
+        self.pools.slot(pool, || self.attributes.pools.select(|one| one == pool))
     }
 
-    pub(crate) fn selector(&mut self, selector: &Selector, hosts: &Hosts) -> Slot {
-        self.selectors.slot(selector, || collect(hosts, |host| selector.matches(&host.labels)))
+    pub(crate) fn selector(&mut self, selector: &Selector) -> Slot {
+        self.selectors.slot(selector, || self.attributes.selected(selector, &self.present))
     }
 
-    pub(crate) fn datastore(&mut self, datastore: &Name, hosts: &Hosts) -> Slot {
-        self.datastores.slot(datastore, || collect(hosts, |host| reaches(host, datastore)))
+    pub(crate) fn datastore(&mut self, datastore: &Name) -> Slot {
+        self.datastores
+            .slot(datastore, || self.attributes.datastores.select(|all| all.contains(datastore)))
     }
 
-    pub(crate) fn tolerations(&mut self, tolerations: &[Toleration], hosts: &Hosts) -> Slot {
+    pub(crate) fn tolerations(&mut self, tolerations: &[Toleration]) -> Slot {
         self.tolerations.slot(tolerations, || {
-            let mut made = Tolerated::default();
-            hosts.iter().for_each(|(ix, host)| made.put(ix, Some(host), tolerations));
-            made
+            let taints = &self.attributes.taints;
+            let mut hosts = self.present.clone();
+            hosts.subtract(&taints.select(|taints| untolerated(taints, tolerations).hard));
+            Tolerated { hosts, soft: taints.map(0, |taints| untolerated(taints, tolerations).soft) }
         })
     }
 
-    pub(crate) fn region(&mut self, region: &Name, hosts: &Hosts) -> Slot {
-        self.regions.slot(region, || {
-            let mut made = vec![0; hosts.rows()];
-            hosts.iter().for_each(|(ix, host)| made[ix.row()] = closeness(host, region));
-            made
-        })
+    pub(crate) fn region(&mut self, region: &Name) -> Slot {
+        self.regions
+            .slot(region, || self.attributes.latencies.map(0, |known| closeness(known, region)))
     }
 
     pub(crate) fn pool_hosts(&self, slot: Slot) -> &Bits {
@@ -107,13 +112,15 @@ impl Predicates {
         self.tolerations.get(slot)
     }
 
-    /// How near a host is to the region's users, 0 to 1000, by row.
+    /// How near a host is to the region's users, 0 to 1000, by row; rows not stored are far.
     pub(crate) fn closeness(&self, slot: Slot) -> &[u16] {
         self.regions.get(slot)
     }
 
     /// Patches every compiled predicate for a host that came, changed or went.
     pub(crate) fn put_host(&mut self, ix: HostIx, host: Option<&Host>) {
+        self.attributes.put_host(ix, host);
+        self.present.put(ix, host.is_some());
         let is = |test: &dyn Fn(&Host) -> bool| host.is_some_and(test);
         self.available.put(ix, is(&|host| host.state == HostState::Available));
         self.pools.for_each(|pool, bits| bits.put(ix, is(&|host| in_pool(host, pool))));
@@ -126,7 +133,7 @@ impl Predicates {
             if column.len() <= ix.row() {
                 column.resize(ix.row() + 1, 0);
             }
-            column[ix.row()] = host.map_or(0, |host| closeness(host, region));
+            column[ix.row()] = host.map_or(0, |host| closeness(&host.latencies, region));
         });
     }
 }
@@ -138,16 +145,7 @@ impl Tolerated {
 
     fn put(&mut self, ix: HostIx, host: Option<&Host>, tolerations: &[Toleration]) {
         let taints = host.map_or(&[][..], |host| &host.taints);
-        let (mut hard, mut soft) = (false, 0);
-        for taint in taints {
-            if tolerations.iter().any(|toleration| toleration.tolerates(taint)) {
-                continue;
-            }
-            match taint.effect {
-                TaintEffect::NoSchedule | TaintEffect::NoExecute => hard = true,
-                TaintEffect::PreferNoSchedule => soft = MAX_SOFT.min(soft + 1),
-            }
-        }
+        let Untolerated { hard, soft } = untolerated(taints, tolerations);
         self.hosts.put(ix, host.is_some() && !hard);
         if soft > 0 && self.soft.len() <= ix.row() {
             self.soft.resize(ix.row() + 1, 0);
@@ -158,10 +156,26 @@ impl Tolerated {
     }
 }
 
-fn collect(hosts: &Hosts, test: impl Fn(&Host) -> bool) -> Bits {
-    let mut bits = Bits::default();
-    hosts.iter().filter(|(_, host)| test(host)).for_each(|(ix, _)| bits.insert(ix));
-    bits
+/// What is left of a host's taints when the tolerated ones are taken away.
+#[derive(Clone, Copy)]
+struct Untolerated {
+    hard: bool,
+    /// Up to `MAX_SOFT`.
+    soft: u8,
+}
+
+fn untolerated(taints: &[Taint], tolerations: &[Toleration]) -> Untolerated {
+    let mut left = Untolerated { hard: false, soft: 0 };
+    for taint in taints {
+        if tolerations.iter().any(|toleration| toleration.tolerates(taint)) {
+            continue;
+        }
+        match taint.effect {
+            TaintEffect::NoSchedule | TaintEffect::NoExecute => left.hard = true,
+            TaintEffect::PreferNoSchedule => left.soft = MAX_SOFT.min(left.soft + 1),
+        }
+    }
+    left
 }
 
 fn in_pool(host: &Host, pool: &Name) -> bool {
@@ -173,8 +187,8 @@ fn reaches(host: &Host, datastore: &Name) -> bool {
 }
 
 /// 1000 at no latency, falling evenly to 0 at 100 ms; 0 when the latency is not known.
-fn closeness(host: &Host, region: &Name) -> u16 {
-    let known = host.latencies.iter().find(|latency| latency.region == *region);
+fn closeness(known: &[RegionLatency], region: &Name) -> u16 {
+    let known = known.iter().find(|latency| latency.region == *region);
     let Some(latency) = known else { return 0 };
     let us = FAR_US.min(latency.latency_us.into());
     ((FAR_US - us) * 1000 / FAR_US) as u16

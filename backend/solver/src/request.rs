@@ -53,10 +53,10 @@ impl Request {
         let (predicates, hosts) = (&mut problem.predicates, &problem.hosts);
         Self {
             asks: vm.demand.iter().map(|(dim, n)| Ask::new(dim, n, vm.cpu_unit)).collect(),
-            pool: vm.pool.as_ref().map(|pool| predicates.pool(pool, hosts)),
-            selectors: vm.selectors.iter().map(|one| predicates.selector(one, hosts)).collect(),
-            tolerated: predicates.tolerations(&vm.tolerations, hosts),
-            datastores: vm.datastores.iter().map(|one| predicates.datastore(one, hosts)).collect(),
+            pool: vm.pool.as_ref().map(|pool| predicates.pool(pool)),
+            selectors: vm.selectors.iter().map(|one| predicates.selector(one)).collect(),
+            tolerated: predicates.tolerations(&vm.tolerations),
+            datastores: vm.datastores.iter().map(|one| predicates.datastore(one)).collect(),
             excluded: vm.excluded_hosts.iter().filter_map(|name| hosts.find(name)).collect(),
             wished: wished.map(i64::from).sum(),
             rules,

@@ -1,6 +1,6 @@
 //! One HTTP/1.1 connection that is kept open: as little client as a load needs.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -10,8 +10,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Connection {
     address: SocketAddr,
-    stream: BufReader<TcpStream>,
-    request: Vec<u8>,
+    stream: TcpStream,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Connection {
@@ -19,7 +24,7 @@ impl Connection {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { address, stream: BufReader::new(stream), request: Vec::new() })
+        Ok(Self { address, stream })
     }
 
     pub(crate) fn post(
@@ -27,58 +32,78 @@ impl Connection {
         path: &str,
         content_type: &str,
         body: &[u8],
-    ) -> io::Result<(u16, Vec<u8>)> {
-        self.request.clear();
-        write!(
-            self.request,
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: {content_type}\r\n\
-             Content-Length: {}\r\n\r\n",
-            self.address,
-            body.len()
-        )?;
-        self.request.extend_from_slice(body);
-        self.exchange()
+    ) -> io::Result<Answer> {
+        self.exchange(&post(self.address, path, content_type, body))
     }
 
-    pub(crate) fn get(&mut self, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        self.request.clear();
-        write!(self.request, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address)?;
-        self.exchange()
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        self.exchange(request.as_bytes())
     }
 
-    /// Sends the request and reads the whole answer.
-    fn exchange(&mut self) -> io::Result<(u16, Vec<u8>)> {
-        self.stream.get_mut().write_all(&self.request)?;
-        let status_line = self.line()?;
-        let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| unexpected(&status_line))?;
-        let mut length = 0;
+    /// Sends the request and waits for the whole answer.
+    fn exchange(&mut self, request: &[u8]) -> io::Result<Answer> {
+        self.stream.write_all(request)?;
+        let (mut received, mut piece) = (Vec::new(), [0; 16 * 1024]);
         loop {
-            let header = self.line()?;
-            if header.is_empty() {
-                break;
+            if let Some(answer) = read_answer(&received)? {
+                return Ok(answer);
             }
-            if let Some((name, value)) = header.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse().map_err(|_| unexpected(&header))?;
+            match self.stream.read(&mut piece)? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                length => received.extend_from_slice(&piece[..length]),
             }
-        }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        Ok((status, body))
-    }
-
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = String::new();
-        self.stream.read_line(&mut line)?;
-        match line.strip_suffix("\r\n") {
-            Some(line) => Ok(line.to_owned()),
-            None => Err(unexpected(&line)),
         }
     }
 }
 
-fn unexpected(what: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, format!("unexpected answer: {what:?}"))
+/// A POST as it goes over the wire.
+pub(crate) fn post(address: SocketAddr, path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let mut request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {content_type}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    request.extend_from_slice(body);
+    request
+}
+
+/// The answer at the start of what was received, once it is complete.
+pub(crate) fn read_answer(received: &[u8]) -> io::Result<Option<Answer>> {
+    const END: &[u8] = b"\r\n\r\n";
+    let Some(end) = received.windows(END.len()).position(|window| window == END) else {
+        return Ok(None);
+    };
+    let unexpected =
+        |what: &str| io::Error::new(ErrorKind::InvalidData, format!("unexpected answer: {what:?}"));
+    let head = str::from_utf8(&received[..end]).map_err(|_| unexpected("not text"))?;
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    let status = status.ok_or_else(|| unexpected(head))?;
+    let headers = lines.filter_map(|line| line.split_once(':'));
+    let mut lengths = headers.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = match lengths.next() {
+        Some((_, value)) => value.trim().parse().map_err(|_| unexpected(head))?,
+        None => 0,
+    };
+    let body = received.get(end + END.len()..).and_then(|rest| rest.get(..length));
+    Ok(body.map(|body| Answer { status, body: body.to_vec() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_when_all_of_it_is_there() {
+        let whole = b"HTTP/1.1 201 Created\r\ncontent-Length: 2\r\nx: y\r\n\r\n{}HTTP";
+        let end = whole.len() - 4;
+        for length in 0..end {
+            assert_eq!(read_answer(&whole[..length]).expect("nothing wrong yet"), None);
+        }
+        let answer = Answer { status: 201, body: b"{}".to_vec() };
+        assert_eq!(read_answer(&whole[..end]).expect("complete"), Some(answer));
+        assert!(read_answer(b"NONSENSE\r\n\r\n").is_err());
+    }
 }

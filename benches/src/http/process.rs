@@ -51,7 +51,7 @@ impl Process {
     /// The port is open while the state is still being recovered.
     fn wait_until_ready(&self) -> Result<(), Failure> {
         for _ in 0..READY_LOOKS {
-            if Connection::open(self.address)?.get("/ready")?.0 == 200 {
+            if Connection::open(self.address)?.get("/ready")?.status == 200 {
                 return Ok(());
             }
             std::thread::sleep(READY_EVERY);
