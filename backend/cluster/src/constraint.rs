@@ -245,7 +245,7 @@ mod tests {
             max_skew: 1,
             strength: Strength::Preferred(1),
         });
-        let os = |value| Selector { key: name("os"), op: SelectorOp::In(vec![name(value)]) };
+        let os = |value: &str| Selector { key: name("os"), op: SelectorOp::In(vec![name(value)]) };
         let check = |tenant: Option<&str>, group: Option<&str>, os_is: Option<&str>, expect| {
             let labels = os_is.map(os).into_iter().collect();
             let set = VmSet { tenant: tenant.map(name), group: group.map(name), labels };
