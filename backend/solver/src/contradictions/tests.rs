@@ -1,3 +1,5 @@
+//! Contradictions of every kind: found whole, and gone without any one of their members.
+
 use super::*;
 use cluster::{
     Amounts, ConstraintRule, Dependency, Exclusive, Fence, HostSet, Limit, Link, Links, MinDomains,
