@@ -46,7 +46,7 @@ install_python_tools() {
 # where there is none: distributions are years behind.
 install_go() {
     local list=tests/go/requirements.txt
-    tests/go/run --find >/dev/null && return 0
+    tests/go/run --find >/dev/null 2>&1 && return 0
     echo "installing Go into .venv" >&2
     .venv/bin/pip install --quiet --disable-pip-version-check -r "$list"
 }

@@ -3,6 +3,8 @@
 //! Each one returns a report that prints as one line of JSON. The micro benches of the hot path
 //! are criterion's, under `benches/`.
 
+pub mod fleet_forecast;
+pub mod golden_arima;
 pub mod http;
 pub mod machine;
 pub mod no_log;
@@ -10,4 +12,5 @@ pub mod policy;
 pub mod recovery;
 pub mod reload;
 pub mod scale;
+pub mod topology;
 pub mod upstream_policy;

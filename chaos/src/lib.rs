@@ -12,6 +12,7 @@ mod history;
 mod limits;
 mod machine;
 mod model;
+mod parts;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 mod recovery;

@@ -11,6 +11,7 @@ mod config;
 mod constraint;
 mod decision;
 mod events;
+mod forecast;
 mod host;
 mod import;
 mod input;
@@ -20,7 +21,9 @@ mod output;
 mod placement;
 mod policy;
 mod progress;
+mod replay;
 mod serve;
+mod solve;
 mod state;
 mod verify;
 mod vm;
@@ -73,6 +76,8 @@ enum Verb {
     Events(events::Events),
     /// Bring in what another system knows
     Import(import::Import),
+    /// What comes next in series of samples, with intervals
+    Forecast(Box<forecast::Forecast>),
     /// Look at recorded decisions, or compute them again
     #[command(subcommand)]
     Decision(decision::Decision),
@@ -85,9 +90,15 @@ enum Verb {
     /// What the service can be told
     #[command(subcommand)]
     Config(config::Config),
+    /// Answer a file that asks for many hosts at once
+    #[command(subcommand)]
+    Solve(solve::Solve),
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Place recorded arrivals of a public trace, and report how well and how fast
+    #[command(subcommand)]
+    Replay(replay::Replay),
     /// Break a simulated service on purpose
     #[command(subcommand)]
     Chaos(chaos::Chaos),
@@ -107,11 +118,14 @@ fn main() -> ExitCode {
         Verb::State(state) => state.run(),
         Verb::Events(events) => events.run(),
         Verb::Import(import) => import.run(),
+        Verb::Forecast(forecast) => forecast.run(),
         Verb::Decision(decision) => decision.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
         Verb::Config(config) => config.run(),
+        Verb::Replay(replay) => replay.run(),
+        Verb::Solve(solve) => solve.run(),
         Verb::Chaos(chaos) => chaos.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Completion(completion) => completion.run(),

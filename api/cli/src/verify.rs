@@ -127,6 +127,7 @@ fn placed(now: &Snapshot, claim: &Claim) -> Option<Placed> {
         committed: demand_on(host, &claim.vm),
         vm: Arc::new(claim.vm.clone()),
         host: id.clone(),
+        bindings: claim.bindings.clone(),
         over_capacity: false,
         adopted: false,
         held: false,

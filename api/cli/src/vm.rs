@@ -340,6 +340,12 @@ impl Resize {
                 let bad = Paint::for_stdout().bad("does not fit");
                 print(format!("{id} {bad} on {host}, which lacks {}", listed(lacks)))?;
                 print(format!("it keeps {}", listed(&resized.demand)))?;
+                let hosts = resized.alternatives.iter().map(|it| it.host_id.as_str());
+                let hosts: Vec<&str> = hosts.collect();
+                print(match hosts.as_slice() {
+                    [] => "no other host could take it at that size".to_owned(),
+                    hosts => format!("it would fit on {}", hosts.join(", ")),
+                })?;
             }
         }
         Ok(ExitCode::from(u8::from(!done)))

@@ -1,1 +1,6 @@
 //! Readers and writers of other people's files.
+
+pub mod gpu_trace;
+pub mod numa_trace;
+pub mod placement;
+pub mod table;

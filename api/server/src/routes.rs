@@ -7,6 +7,7 @@ mod constraints;
 mod events;
 mod health;
 mod hosts;
+mod moving;
 pub(crate) mod novacron;
 mod page;
 mod placements;

@@ -13,6 +13,7 @@
 //! of another scheduler says only `host_id`, where `null` claims that no host can take the VM.
 //! Whether any of it is true is `verify`'s to say.
 
+use crate::bindings::BindingsView;
 use crate::constraints::ConstraintSpec;
 use crate::fault::code;
 use crate::host::{HostSpec, is_default};
@@ -23,8 +24,8 @@ use crate::read::{At, Read};
 use crate::schema::NameSchema;
 use crate::vm::VmSpec;
 use cluster::{
-    Amounts, Constraint, CpuUnit, Decision, Dim, Dimensions, Host, MAX_CONSTRAINTS, Name, Placed,
-    Revision, Snapshot, Vm,
+    Amounts, Bindings, Constraint, CpuUnit, Decision, Dim, Dimensions, Host, MAX_CONSTRAINTS, Name,
+    Placed, Revision, Snapshot, Vm,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -75,6 +76,9 @@ pub struct PlacedSpec {
     /// What the VM takes. Left out: its demand, after CPU normalisation on this host.
     #[serde(default, skip_serializing_if = "Quantities::is_empty")]
     pub committed: Quantities,
+    /// The parts of the host that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub over_capacity: bool,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -90,6 +94,9 @@ pub struct ClaimSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NameSchema>)]
     pub host_id: Option<Name>,
+    /// With `host_id`: the parts of the host that the VM gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<PlacementAnswer>,
 }
@@ -107,6 +114,8 @@ pub struct Claim {
     pub vm: Vm,
     /// Where the VM is said to go; `None` for nowhere.
     pub host: Option<Name>,
+    /// The parts of the host that it is said to get.
+    pub bindings: Option<Arc<Bindings>>,
     /// The whole record, where the claim is an answer of the service.
     pub decision: Option<Decision>,
 }
@@ -136,6 +145,7 @@ impl PlacedSpec {
             vm: VmSpec::new(&placed.vm, dimensions),
             host_id: placed.host.clone(),
             committed: Quantities::full(&placed.committed, dimensions),
+            bindings: placed.bindings.as_deref().map(BindingsView::from),
             over_capacity: placed.over_capacity,
             adopted: placed.adopted,
             held: placed.held,
@@ -196,6 +206,7 @@ struct Stated {
     vm: Vm,
     host: Name,
     committed: Option<Amounts>,
+    bindings: Option<Bindings>,
     over_capacity: bool,
     adopted: bool,
     held: bool,
@@ -203,10 +214,11 @@ struct Stated {
 
 impl Stated {
     fn on(self, hosts: &BTreeMap<&Name, &Arc<Host>>) -> Placed {
-        let Self { vm, host, committed, over_capacity, adopted, held } = self;
+        let Self { vm, host, committed, bindings, over_capacity, adopted, held } = self;
         let speed_permille = hosts.get(&host).map_or(1000, |host| host.speed_permille());
         let committed = committed.unwrap_or_else(|| taken(&vm, speed_permille));
-        Placed { vm: Arc::new(vm), host, committed, over_capacity, adopted, held }
+        let bindings = bindings.map(Arc::new);
+        Placed { vm: Arc::new(vm), host, committed, bindings, over_capacity, adopted, held }
     }
 }
 
@@ -226,11 +238,12 @@ impl Read for Stated {
         let vm = fields.required("vm");
         let host = fields.required("host_id");
         let committed = fields.optional("committed");
+        let bindings = fields.optional("bindings");
         let over_capacity = fields.or_default("over_capacity");
         let adopted = fields.or_default("adopted");
         let held = fields.or_default("held");
         fields.finish();
-        Some(Stated { vm: vm?, host: host?, committed, over_capacity, adopted, held })
+        Some(Stated { vm: vm?, host: host?, committed, bindings, over_capacity, adopted, held })
     }
 }
 
@@ -239,6 +252,7 @@ impl Read for Claim {
         let mut fields = at.fields(value)?;
         let vm = fields.required("vm");
         let host = fields.optional("host_id");
+        let bindings: Option<Bindings> = fields.optional("bindings");
         let decision: Option<Decision> = fields.optional("answer");
         if fields.has("host_id") && fields.has("answer") {
             let message = "\"answer\" says the host already";
@@ -247,6 +261,8 @@ impl Read for Claim {
         }
         fields.finish();
         let host = host.or_else(|| decision.as_ref().and_then(|decision| decision.host().cloned()));
-        Some(Claim { vm: vm?, host, decision })
+        let decided = decision.as_ref().and_then(|decision| decision.bindings().cloned());
+        let bindings = bindings.map(Arc::new).or(decided);
+        Some(Claim { vm: vm?, host, bindings, decision })
     }
 }

@@ -1,5 +1,6 @@
 //! Hosts in JSON: what a caller says about one, and what the service answers.
 
+use crate::bindings::InsideView;
 use crate::fault::code;
 use crate::hardware::HardwareSpec;
 use crate::json::Value;
@@ -142,6 +143,10 @@ pub struct HostView {
     pub foreign: Option<Quantities>,
     /// Allocatable less allocated and foreign; zero where more is taken than there is.
     pub free: Quantities,
+    /// What is left inside the host and in which pieces, if it lists its hardware. Not in lists
+    /// of hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<InsideView>,
     pub vm_count: u64,
     /// How often the host has changed; what `ETag` and `If-Match` carry.
     pub generation: u64,
@@ -172,6 +177,7 @@ impl HostView {
             allocated: Quantities::full(allocated, dimensions),
             foreign: (!foreign.is_zero()).then(|| Quantities::full(foreign, dimensions)),
             free: Quantities::of(dimensions.iter().map(|d| (d, free(d))), dimensions),
+            inside: None,
             vm_count,
             generation: generation.0,
             revision: revision.0,

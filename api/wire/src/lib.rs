@@ -12,6 +12,7 @@
 )]
 
 mod advice;
+mod bindings;
 pub mod certify;
 mod constraints;
 mod decision;
@@ -32,16 +33,24 @@ mod read;
 mod rules;
 mod schema;
 mod suggest;
+mod topology;
 mod vm;
 mod words;
 
 pub use advice::{AdviceEntry, AdviceTotals, AdviceView};
+pub use bindings::{
+    AcceleratorBindingView, BindingsView, BoundView, GpuBindingView, InsideView, MigBindingView,
+    NodeBindingView, NodeHoleView, PciFunctionView,
+};
 pub use constraints::{
     ConstraintKind, ConstraintList, ConstraintParameter, ConstraintSpec, ConstraintType,
     ConstraintView, HostSetSpec, LinkSpec, VmSetSpec, WithinSpec, constraint_types,
 };
 pub use fault::Fault;
-pub use hardware::{AcceleratorSpec, GpuSpec, HardwareSpec, NumaNodeSpec, PciePortSpec};
+pub use hardware::{
+    AcceleratorSpec, GpuSpec, HardwareSpec, HugePagesSpec, MigProfileSpec, NicSpec, NumaNodeSpec,
+    PciePortSpec,
+};
 pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};
 pub use json::Value;
 pub use limits::Limits;
@@ -65,6 +74,9 @@ pub use quantities::Quantities;
 pub use read::{At, Read, read, read_lines};
 pub use rules::{AffinitySpec, DataSpec, SelectorSpec, SpreadSpec, TaintSpec, TolerationSpec};
 pub use schema::{LabelsSchema, LevelSchema, NameSchema, complete};
+pub use topology::{
+    AcceleratorRequestSpec, GpuRequestSpec, MigRequestSpec, NicRequestSpec, TopologySpec,
+};
 pub use vm::{
     AdoptRequest, AdoptSpec, HintsSpec, ResizeAnswer, ResizeOutcome, ResizeRequest, ResizeSpec,
     VmSpec, VmView,

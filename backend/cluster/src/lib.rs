@@ -5,6 +5,7 @@
 //! Everything that is compared is an integer with its unit in its name.
 
 mod amounts;
+pub mod assignment;
 mod constraint;
 mod decision;
 mod hardware;
@@ -27,8 +28,8 @@ pub use constraint::{
     Within,
 };
 pub use decision::{
-    Alternative, Breakdown, Decision, PolicyRejection, REASON_ORDER, Reason, Rejections, Strategy,
-    Term, Verdict,
+    Alternative, Breakdown, Decision, INSIDE_REASONS, PolicyRejection, REASON_ORDER, Reason,
+    Rejections, Strategy, Term, Verdict,
 };
 pub use hardware::{
     Accelerator, Architecture, CoreClass, DriverVersion, Gpu, Hardware, HugePages, MigProfile, Nic,

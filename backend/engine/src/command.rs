@@ -6,7 +6,7 @@
 use crate::report::{UseReports, VmReport};
 use crate::state::Health;
 use cluster::{
-    Amounts, Constraint, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey,
+    Amounts, Bindings, Constraint, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey,
 };
 use policy::Policy;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,8 @@ pub struct Adoption {
     pub vm: Arc<Vm>,
     pub host: Name,
     pub committed: Amounts,
+    /// The parts of the host that it has, as far as anybody knows.
+    pub bindings: Option<Arc<Bindings>>,
     /// The VM did not fit and was taken in all the same.
     pub over_capacity: bool,
     pub request_hash: [u8; 16],
@@ -116,6 +118,8 @@ pub struct Resizing {
     pub vm: VmKey,
     pub demand: Amounts,
     pub committed: Amounts,
+    /// What it has of its host from now on, if it is bound.
+    pub bindings: Option<Arc<Bindings>>,
 }
 
 impl Entry {

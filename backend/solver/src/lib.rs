@@ -4,11 +4,12 @@
 //! the fleet to the hosts that may take a VM, counting what each rule leaves out, and picks the
 //! best by score; every host is considered. `place_batch` does so for many VMs as if one by one.
 //! `feasible` asks the same rules about one host; `contradictions` asks whether installed
-//! constraints can hold together at all.
+//! constraints can hold together at all. `assignment` and `engines` answer for many VMs at once.
 //!
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
 
+pub mod assignment;
 mod attributes;
 mod batch;
 mod bits;
@@ -16,10 +17,16 @@ mod cache;
 mod changes;
 mod constraints;
 mod contradictions;
+pub mod dice;
 mod domains;
+pub mod engines;
+pub mod fragmentation;
 mod free;
+mod goals;
 mod groups;
+mod guarantees;
 mod hosts;
+mod inside;
 mod locality;
 mod place;
 mod policies;
@@ -37,5 +44,5 @@ mod wishes;
 pub use batch::{batch_order, place_batch, place_batch_followed};
 pub use contradictions::{CarriedTogether, Contradiction, Findings, contradictions};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
-pub use policies::RulesThatRemoved;
+pub use policies::{PolicyColumns, RulesThatRemoved};
 pub use problem::Problem;

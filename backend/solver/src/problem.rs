@@ -6,15 +6,17 @@ use crate::constraints::installed::{Installed, Tables};
 use crate::domains::{Domains, LevelIx};
 use crate::groups::{Groups, SubjectKey, SubjectKind};
 use crate::hosts::Hosts;
+use crate::inside::Inside;
 use crate::place::Scratch;
-use crate::policies::Policies;
+use crate::policies::{Policies, PolicyColumns};
 use crate::predicates::Predicates;
 use crate::prices::Prices;
 use crate::room::Room;
 use crate::standing::Standings;
+use crate::topology::{Clash, Devices, Unbound};
 use cluster::{
-    AffinityKind, Amounts, Constraint, Dimensions, Foreign, Host, HostIx, Level, Name, Strength,
-    Subject, Vm,
+    AffinityKind, Amounts, Bindings, Constraint, Dimensions, Foreign, Host, HostIx, Level, Name,
+    Strength, Subject, Vm,
 };
 use policy::ActiveSet;
 use smallvec::SmallVec;
@@ -34,6 +36,7 @@ pub struct Problem {
     pub(crate) standings: Standings,
     pub(crate) policies: Policies,
     pub(crate) installed: Installed,
+    pub(crate) inside: Inside,
     /// For `feasible`, which is given none.
     pub(crate) scratch: Scratch,
 }
@@ -51,6 +54,7 @@ impl Problem {
             standings: Standings::default(),
             policies: Policies::default(),
             installed: Installed::default(),
+            inside: Inside::default(),
             scratch: Scratch::default(),
         }
     }
@@ -68,8 +72,19 @@ impl Problem {
         dimensions: &Dimensions,
         hosts: impl Iterator<Item = (HostIx, &'a Host)>,
     ) {
-        self.policies.install(policies, dimensions);
-        hosts.for_each(|(ix, host)| self.policies.put_host(ix, host));
+        self.install_policies(PolicyColumns::new(policies, dimensions), dimensions, hosts);
+    }
+
+    /// Puts policies in force whose columns were filled beside placing. Costs no more than the
+    /// hosts that are `different` by now from what the columns say.
+    pub fn install_policies<'a>(
+        &mut self,
+        columns: PolicyColumns,
+        dimensions: &Dimensions,
+        different: impl Iterator<Item = (HostIx, &'a Host)>,
+    ) {
+        self.policies.install(columns, dimensions);
+        different.for_each(|(ix, host)| self.policies.put_host(ix, host));
     }
 
     /// Puts these constraints in force, and no others. Costs a pass over the fleet and its VMs,
@@ -110,6 +125,7 @@ impl Problem {
         self.standings.note(ix);
         self.policies.put_host(ix, host);
         self.follow(|installed, tables| installed.put_host(ix, Some(host), tables));
+        self.inside.put_host(ix, host);
     }
 
     /// Replaces what others use of a host, and nothing else of it.
@@ -130,13 +146,14 @@ impl Problem {
         self.predicates.put_host(ix, None);
         self.prices.put(ix, None);
         self.room.remove_host(ix);
+        self.inside.remove_host(ix);
         self.standings.note(ix);
         self.follow(|installed, tables| installed.put_host(ix, None, tables));
     }
 
     /// Puts a VM on a host, where it takes `committed`.
     pub fn add_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
-        self.room.commit(host, committed, true);
+        self.room.commit(host, committed, vm.qos, true);
         self.standings.note(host);
         self.policies.note(host);
         self.groups.add_vm(&vm.key, host);
@@ -154,7 +171,7 @@ impl Problem {
 
     /// Takes a VM off a host and gives back what it was added with.
     pub fn remove_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
-        self.room.commit(host, committed, false);
+        self.room.commit(host, committed, vm.qos, false);
         self.standings.note(host);
         self.policies.note(host);
         self.groups.remove_vm(&vm.key);
@@ -176,6 +193,27 @@ impl Problem {
         if !installed.is_empty() {
             change(installed, &Tables { hosts, domains, room });
         }
+    }
+
+    /// Takes parts of a host for a VM on it. Changes nothing if any of them is not free.
+    pub fn take(&mut self, host: HostIx, bindings: &Arc<Bindings>) -> Result<(), Clash> {
+        self.inside.take(host, bindings)
+    }
+
+    /// Gives back what was taken. Changes nothing if any of it is free already.
+    pub fn give_back(&mut self, host: HostIx, bindings: &Bindings) -> Result<(), Clash> {
+        self.inside.give_back(host, bindings)
+    }
+
+    /// What is free inside a host; nothing of hosts that list no parts.
+    pub fn devices(&self, host: HostIx) -> &Devices {
+        self.inside.devices(host)
+    }
+
+    /// The parts that a VM would get on a host, or the first thing that is missing there; `None`
+    /// for VMs that ask for no parts. No other rule is asked.
+    pub fn bind(&self, vm: &Vm, host: HostIx) -> Option<Result<Bindings, Box<Unbound>>> {
+        self.inside.bind(vm, host)
     }
 
     /// The row of a level, making its table when it is a label that no rule named before.

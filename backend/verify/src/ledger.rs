@@ -10,6 +10,7 @@ mod eligible;
 mod fleet;
 mod id;
 mod installed;
+mod parts;
 mod policies;
 mod tally;
 
@@ -18,6 +19,7 @@ use cluster::{Amounts, Dim, Foreign, Host, HostIx, Level, Name, Subject, Vm, VmK
 use fleet::Fleet;
 use id::{Id, fingerprint};
 use installed::Installed;
+use parts::Parts;
 use rustc_hash::FxHashMap;
 use tally::Tally;
 
@@ -28,6 +30,7 @@ pub struct Ledger {
     placed: FxHashMap<Id, Entry>,
     subjects: FxHashMap<Id, Neighbours>,
     installed: Installed,
+    parts: Parts,
 }
 
 /// Where a VM is, and a digest of everything that was counted for it.
@@ -61,6 +64,10 @@ pub enum LedgerError {
     Elsewhere { vm: VmKey, on: Name, named: Name },
     #[error("vm {0} was added with other amounts, groups or rules than it is removed with")]
     Changed(VmKey),
+    #[error("vm {0} still has parts of its host")]
+    StillBound(VmKey),
+    #[error("vm {0} does not have the parts that it is said to give back")]
+    NotBound(VmKey),
     #[error("vm {vm} takes {amount} of dimension {}, more than can be counted", .dimension.0)]
     Uncountable { vm: VmKey, dimension: Dim, amount: u64 },
 }
@@ -73,6 +80,7 @@ impl Ledger {
             placed: FxHashMap::default(),
             subjects: FxHashMap::default(),
             installed: Installed::default(),
+            parts: Parts::default(),
         }
     }
 
@@ -108,6 +116,9 @@ impl Ledger {
         if row.vms > 0 {
             return Err(LedgerError::NotEmpty { host: row.id.clone(), vms: row.vms });
         }
+        if let Some(vm) = self.parts.first(ix) {
+            return Err(LedgerError::StillBound(vm.clone()));
+        }
         self.fleet.remove(ix);
         Ok(())
     }
@@ -128,7 +139,7 @@ impl Ledger {
         if let Some((dimension, amount)) = row.uncountable(committed) {
             return Err(LedgerError::Uncountable { vm: vm.key.clone(), dimension, amount });
         }
-        self.fleet.commit(host, committed);
+        self.fleet.commit(host, committed, vm.qos);
         self.placed.insert(id, Entry { host, fingerprint: fingerprint(vm, committed) });
         self.count(host, vm);
         Ok(())
@@ -153,7 +164,7 @@ impl Ledger {
         if entry.fingerprint != fingerprint(vm, committed) || !row.covers(committed) {
             return Err(LedgerError::Changed(vm.key.clone()));
         }
-        self.fleet.give_back(host, committed);
+        self.fleet.give_back(host, committed, vm.qos);
         self.placed.remove(&id);
         self.uncount(host, vm);
         Ok(())

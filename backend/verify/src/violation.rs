@@ -1,5 +1,6 @@
 //! What can be wrong, with the facts that show it, and the report that collects it.
 
+use crate::bindings::BindingViolationKind;
 use crate::text::{
     self, dimension_text, place, reason_text, selector_text, state_text, subject_text, taint_text,
 };
@@ -172,6 +173,20 @@ pub enum ViolationKind {
         free: u64,
         allocatable: u64,
     },
+    /// The host cannot give the VM the parts that it asks for.
+    Inside {
+        #[serde(serialize_with = "text::reason")]
+        reason: Reason,
+    },
+
+    /// Something is wrong with the parts that the VM has, or is to have.
+    Bindings {
+        found: BindingViolationKind,
+    },
+    /// The VM asks for parts of its host, and none are recorded.
+    NoBindings,
+    /// Parts are recorded for a VM that asks for none.
+    UnaskedBindings,
 
     UnknownHost,
     /// The index belongs to another host than the one that was named.
@@ -208,6 +223,15 @@ pub enum ViolationKind {
         committed: u64,
         flagged: u64,
         allocatable: u64,
+    },
+
+    /// More is guaranteed than the host physically has, beyond what adopted VMs explain.
+    Overguaranteed {
+        #[serde(serialize_with = "text::dimension")]
+        dimension: Dim,
+        guaranteed: u64,
+        flagged: u64,
+        physical: u64,
     },
 
     /// The decision is about another VM.
@@ -278,6 +302,7 @@ impl ViolationKind {
             ViolationKind::Spare { .. } => Reason::Spare,
             ViolationKind::Policy { .. } => Reason::Policy,
             ViolationKind::Capacity { dimension, .. } => Reason::Capacity(*dimension),
+            ViolationKind::Inside { reason } => *reason,
             _ => return None,
         })
     }
@@ -493,6 +518,12 @@ impl fmt::Display for ViolationKind {
                  {allocatable} are allocatable",
                 dimension_text(*dimension)
             ),
+            K::Overguaranteed { dimension, guaranteed, flagged, physical } => write!(
+                f,
+                "{guaranteed} {} are guaranteed, {flagged} of them by adoption beyond capacity; \
+                 {physical} are there",
+                dimension_text(*dimension)
+            ),
             K::WrongVm { decided } => write!(f, "the decision is about vm {decided}"),
             K::WrongRevision { decided, expected } => {
                 write!(f, "decided on revision {decided}, the snapshot is at {expected}")
@@ -508,6 +539,12 @@ impl fmt::Display for ViolationKind {
                 "{stated} hosts are said to be rejected for {}, {counted} are",
                 reason_text(*reason)
             ),
+            K::Inside { reason } => {
+                write!(f, "the host cannot give the VM its parts: {}", reason_text(*reason))
+            }
+            K::Bindings { found } => found.fmt(f),
+            K::NoBindings => write!(f, "the VM asks for parts of its host and has none"),
+            K::UnaskedBindings => write!(f, "the VM has parts of its host and asks for none"),
             K::HostFits => write!(f, "the VM was rejected although this host can take it"),
             K::AlternativeUnknown => write!(f, "the alternative does not exist"),
             K::AlternativeUnfit { reason } => {

@@ -4,13 +4,15 @@
 //! the ledger's business; here only the same question is never worked out twice for each host.
 
 use crate::ViolationKind;
+use crate::bindings::{Holder, lacking};
 use crate::installed::Installed;
 use crate::reading::{
-    allocatable, apart_from, demand_on, domain, groups, label, lets_through, matches, required,
+    allocatable, apart_from, cpu_overcommit_permille, demand_on, domain, groups, label,
+    lets_through, matches, physical, required,
 };
 use cluster::{
-    AffinityKind, Amounts, Dim, Host, HostState, Level, Name, Reason, Snapshot, Spread, Strength,
-    Subject, Vm, VmKey,
+    AffinityKind, Amounts, Bindings, Dim, Host, HostState, Level, Name, Qos, Reason, Snapshot,
+    Spread, Strength, Subject, Vm, VmKey,
 };
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +23,10 @@ pub(crate) struct World<'a> {
     dimensions: usize,
     rows: BTreeMap<&'a Name, usize>,
     committed: Vec<Amounts>,
+    /// The part of it that is guaranteed.
+    guaranteed: Vec<Amounts>,
+    /// Who has which parts of each host.
+    holders: Vec<Vec<Holder<'a>>>,
     residents: BTreeMap<&'a VmKey, &'a Host>,
     /// VMs by tenant and group.
     members: BTreeMap<(&'a Name, &'a Name), Vec<&'a VmKey>>,
@@ -40,6 +46,8 @@ impl<'a> World<'a> {
         }
         let mut world = Self {
             committed: vec![Amounts::zero(); hosts.len()],
+            guaranteed: vec![Amounts::zero(); hosts.len()],
+            holders: vec![Vec::new(); hosts.len()],
             hosts,
             dimensions: snapshot.dimensions.len(),
             rows,
@@ -50,7 +58,8 @@ impl<'a> World<'a> {
         };
         for placed in &snapshot.placed {
             if let Some(row) = world.row(&placed.host) {
-                world.place(&placed.vm, row, &placed.committed);
+                let bindings = placed.bindings.as_deref();
+                world.place(&placed.vm, row, &placed.committed, bindings);
             }
         }
         world
@@ -68,20 +77,41 @@ impl<'a> World<'a> {
         &self.committed[row]
     }
 
+    pub(crate) fn guaranteed(&self, row: usize) -> &Amounts {
+        &self.guaranteed[row]
+    }
+
     pub(crate) fn allocatable(&self, row: usize, dim: Dim) -> u64 {
         if dim.row() < self.dimensions { allocatable(self.hosts[row], dim) } else { 0 }
     }
 
+    pub(crate) fn holders(&self, row: usize) -> &[Holder<'a>] {
+        &self.holders[row]
+    }
+
     /// Adds a VM unless it is there.
-    pub(crate) fn place(&mut self, vm: &'a Vm, row: usize, committed: &Amounts) {
+    pub(crate) fn place(
+        &mut self,
+        vm: &'a Vm,
+        row: usize,
+        committed: &Amounts,
+        bindings: Option<&'a Bindings>,
+    ) {
         if self.residents.contains_key(&vm.key) {
             return;
+        }
+        if let Some(bindings) = bindings {
+            self.holders[row].push(Holder { vm: &vm.key, bindings });
         }
         self.residents.insert(&vm.key, self.hosts[row]);
         self.installed.count(vm, self.hosts[row], committed);
         for (dim, amount) in committed.iter() {
             let sum = self.committed[row].get(dim).saturating_add(amount);
             self.committed[row].set(dim, sum);
+            if vm.qos == Qos::Guaranteed {
+                let sum = self.guaranteed[row].get(dim).saturating_add(amount);
+                self.guaranteed[row].set(dim, sum);
+            }
         }
         for group in groups(vm) {
             self.members.entry((&vm.key.tenant, group)).or_default().push(&vm.key);
@@ -177,6 +207,7 @@ impl<'w> Case<'w> {
     pub(crate) fn violations(&self, row: usize) -> Vec<ViolationKind> {
         let mut found = self.rules(row);
         self.room(row, &mut found);
+        self.inside(row, &mut found);
         found
     }
 
@@ -291,10 +322,26 @@ impl<'w> Case<'w> {
             let committed = self.world.committed(row).get(dimension);
             let taken = committed.saturating_add(host.foreign.used.get(dimension));
             let allocatable = self.world.allocatable(row, dimension);
-            if u128::from(taken) + u128::from(asked) > u128::from(allocatable) {
-                let free = allocatable.saturating_sub(taken);
+            let mut free = allocatable.saturating_sub(taken);
+            if self.vm.qos == Qos::Guaranteed {
+                let guaranteed = self.world.guaranteed(row).get(dimension);
+                free = free.min(physical(host, dimension).saturating_sub(guaranteed));
+            }
+            if asked > free {
                 found.push(ViolationKind::Capacity { dimension, asked, free, allocatable });
             }
+        }
+    }
+
+    /// The parts that the VM asks for.
+    fn inside(&self, row: usize, found: &mut Vec<ViolationKind>) {
+        let Some(request) = self.vm.topology.as_deref() else { return };
+        let host = self.world.hosts[row];
+        let overcommit = cpu_overcommit_permille(host);
+        let holders = &self.world.holders[row];
+        let demand = demand_on(host, self.vm);
+        if let Some(reason) = lacking(&host.hardware, overcommit, holders, request, &demand) {
+            found.push(ViolationKind::Inside { reason });
         }
     }
 

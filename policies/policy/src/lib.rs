@@ -23,6 +23,7 @@ mod library;
 mod program;
 mod read;
 pub mod scalar;
+mod source;
 mod table;
 mod value;
 pub mod vocabulary;
@@ -50,6 +51,7 @@ pub use library::{
 pub use program::{MAX_PATHS, MAX_STEPS_PER_HOST, Paths, Program, compile, load};
 pub use read::{Syntax, parse, parse_expression};
 pub use scalar::Fault;
+pub use source::Source;
 pub use table::Table;
 pub use value::{MAX_MILLIS, Value};
 pub use weights::{MAX_WEIGHT, WeightError, Weights};

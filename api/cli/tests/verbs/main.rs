@@ -2,6 +2,7 @@
 
 mod backup;
 mod constraints;
+mod forecast;
 mod hosts;
 mod import;
 mod offline;

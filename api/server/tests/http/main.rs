@@ -12,6 +12,7 @@ mod novacron_feed;
 mod novacron_nodes;
 mod novacron_orchestration;
 mod novacron_schedule;
+mod parts;
 mod patience;
 mod policies;
 mod policies_novacron;

@@ -5,6 +5,7 @@ mod constraints;
 mod full;
 mod golden;
 mod novacron;
+mod parts;
 mod round_trip;
 mod schema;
 mod wrong_bodies;

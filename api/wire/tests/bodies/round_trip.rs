@@ -54,8 +54,8 @@ fn vms_come_back_as_they_were() {
         let spec = VmSpec::new(&vm, &dimensions);
         check(&spec, &vm);
         let host = full::name("h1");
-        let adopt = AdoptSpec { vm: spec.clone(), host_id: host.clone() };
-        check(&adopt, &AdoptRequest { vm: vm.clone(), host });
+        let adopt = AdoptSpec { vm: spec.clone(), host_id: host.clone(), bindings: None };
+        check(&adopt, &AdoptRequest { vm: vm.clone(), host, bindings: None });
         let place = PlacementSpec { vm: spec.clone(), strategy: None, hold_ttl_ms: Some(5_000) };
         let read = PlaceRequest { vm: vm.clone(), strategy: None, hold_ttl_ms: Some(5_000) };
         check(&place, &read);
@@ -87,6 +87,7 @@ pub(crate) fn placed() -> Placed {
         vm: full::vm().into(),
         host: full::name("rack1/h1"),
         committed: Amounts::from_slice(&[1_600, 4_096, 20, 0, 0, 1]),
+        bindings: None,
         over_capacity: true,
         adopted: true,
         held: true,
@@ -103,18 +104,24 @@ fn documents_to_certify_come_back_as_they_were() {
         constraints: full::constraints().into_iter().map(Into::into).collect(),
     };
     let spec = VmSpec::new(&full::vm(), &snapshot.dimensions);
-    let ours =
-        ClaimSpec { vm: spec.clone(), host_id: None, answer: Some(answer(&full::decision())) };
-    let foreign = ClaimSpec { vm: spec, host_id: Some(full::name("h7")), answer: None };
+    let ours = ClaimSpec {
+        vm: spec.clone(),
+        host_id: None,
+        bindings: None,
+        answer: Some(answer(&full::decision())),
+    };
+    let foreign =
+        ClaimSpec { vm: spec, host_id: Some(full::name("h7")), bindings: None, answer: None };
     let written =
         DocumentSpec { snapshot: SnapshotSpec::new(&snapshot), decisions: vec![ours, foreign] };
     let decisions = vec![
         Claim {
             vm: full::vm(),
             host: Some(full::name("rack1/h1")),
+            bindings: None,
             decision: Some(full::decision()),
         },
-        Claim { vm: full::vm(), host: Some(full::name("h7")), decision: None },
+        Claim { vm: full::vm(), host: Some(full::name("h7")), bindings: None, decision: None },
     ];
     check(&written, &Document { snapshot, decisions });
 }
@@ -157,7 +164,7 @@ fn a_resize_changes_only_what_it_names() {
     let changes = vec![(Dim::MEMORY_MIB, 0), (Dim(5), 2)];
     let request = ResizeRequest { changes };
     check(&ResizeSpec { demand }, &request);
-    let after = request.applied_to(&full::vm().demand);
+    let after = full::vm().demand.changed(&request.changes);
     assert_eq!(after, Amounts::from_slice(&[2_000, 0, 20, 0, 0, 2]));
     let answer = ResizeAnswer {
         outcome: Word(ResizeOutcome::DoesNotFit),

@@ -44,7 +44,7 @@ fn a_body_with_everything_in_it_has_exactly_the_documented_fields() {
     assert_eq!(written(&host), properties(&components, "HostSpec"));
     let vm = VmSpec::new(&full::vm(), &dimensions);
     assert_eq!(written(&vm), properties(&components, "VmSpec"));
-    let adopt = AdoptSpec { vm: vm.clone(), host_id: full::name("h") };
+    let adopt = AdoptSpec { vm: vm.clone(), host_id: full::name("h"), bindings: None };
     assert_eq!(written(&adopt), properties(&components, "AdoptSpec"));
     let strategy = Some(Word(cluster::Strategy::Spread));
     let place = PlacementSpec { vm, strategy, hold_ttl_ms: Some(1_000) };

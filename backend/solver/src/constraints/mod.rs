@@ -18,6 +18,7 @@ mod network;
 mod repulsion;
 mod spare;
 pub(crate) mod spread;
+mod topology;
 
 use crate::bits::{Bits, Mask};
 use crate::policies::RulesThatRemoved;
@@ -56,7 +57,7 @@ pub(crate) fn filter(
     narrow_to_neighbours(problem, request, masks, &mut rejections);
     narrow_by_installed(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
-    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
+    narrow_to_room(problem, request, masks, &mut rejections);
     rejections
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn check(
     narrow_to_neighbours(problem, request, masks, &mut rejections);
     narrow_by_installed(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
-    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
+    narrow_to_room(problem, request, masks, &mut rejections);
     rejections.0.first().map_or(Ok(()), |&(reason, _)| Err(reason))
 }
 
@@ -121,6 +122,18 @@ fn narrow_by_installed(
     }
     let (tables, Masks { left, union, .. }) = (Tables { hosts, domains, room }, masks);
     installed.narrow(&request.classes, &request.asks, &tables, left, union, rejections);
+}
+
+/// Room on the host, then the parts of it.
+fn narrow_to_room(
+    problem: &mut Problem,
+    request: &Request,
+    masks: &mut Masks,
+    rejections: &mut Rejections,
+) {
+    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, rejections);
+    let asked = request.inside.as_ref();
+    topology::narrow(&mut problem.inside, asked, &mut masks.left, rejections);
 }
 
 /// What the policies in force remove for the VM at hand.

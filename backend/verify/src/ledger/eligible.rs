@@ -12,6 +12,7 @@ use crate::rules::fence;
 use cluster::{
     AffinityKind, ConstraintRule, HostIx, HostSet, HostState, Level, Name, Strength, Subject, Vm,
 };
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// The rules of a VM that name hosts, with the names looked up.
@@ -25,7 +26,8 @@ pub(super) struct HostRules<'a> {
 struct HostRule<'a> {
     kind: AffinityKind,
     level: &'a Level,
-    named: Vec<Spot<'a>>,
+    /// As many as the fleet has hosts, at most.
+    named: FxHashSet<Spot<'a>>,
 }
 
 impl<'a> HostRules<'a> {
