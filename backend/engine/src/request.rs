@@ -4,8 +4,8 @@ use crate::command::Hold;
 use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
-    Bindings, Constraint, Decision, Dim, Dimensions, Generation, Host, HostState, Name,
-    Strategy, Vm, VmKey,
+    Bindings, Constraint, Decision, Dim, Dimensions, Generation, Host, HostState, Name, Strategy,
+    Vm, VmKey,
 };
 use policy::{Policy, Weights};
 use serde::{Deserialize, Serialize};
