@@ -3,7 +3,7 @@
 mod common;
 
 use cluster::{
-    Amounts, Bindings, Cores, Gpu, GpuAmount, GpuRequest, Host, Nic, NodeBinding, NumaNode,
+    Amounts, Bindings, Cores, Dim, Gpu, GpuAmount, GpuRequest, Host, Nic, NodeBinding, NumaNode,
     NumaPolicy, Reason, Siblings, Topology, Vm,
 };
 use common::{Bench, host, key, name, vm};
@@ -143,7 +143,7 @@ fn a_resized_vm_is_bound_anew_or_refused_with_what_is_missing() {
     bench.place(own_cores("b", 2_000)).expect("room");
     let resize = |cpu_millis| Request::Resize {
         vm: key("a"),
-        demand: Amounts::cpu_memory(cpu_millis, 1),
+        changes: vec![(Dim::CPU_MILLIS, cpu_millis)],
         if_generation: None,
     };
     bench.ask(resize(4_000)).expect("the other node is free");
@@ -204,7 +204,7 @@ fn guaranteed_vms_never_get_more_than_there_is_and_others_get_up_to_the_ratio() 
     assert!(!place("b3", Burstable, 1));
     let resized = bench.ask(Request::Resize {
         vm: key("g3"),
-        demand: Amounts::cpu_memory(401, 1),
+        changes: vec![(Dim::CPU_MILLIS, 401)],
         if_generation: None,
     });
     assert!(matches!(resized, Err(Refusal::DoesNotFit { .. })), "{resized:?}");

@@ -1,7 +1,7 @@
 //! `novaplace replay gpu`: fills a fleet with GPUs as a trace says, under a policy of choice.
 
 use super::Pace;
-use crate::input;
+use crate::{input, output};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use formats::gpu_trace::{self, Answer, Pod, Trace};
@@ -95,7 +95,7 @@ impl Gpu {
         figures["allocation_at_100"] = json!(allocation.at_100);
         figures["allocation_at_130"] = json!(allocation.at_130);
         figures["final"] = json!(allocation.at_the_end);
-        println!("{figures}");
+        output::print(figures)?;
         Ok(ExitCode::SUCCESS)
     }
 

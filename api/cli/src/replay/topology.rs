@@ -1,7 +1,7 @@
 //! `novaplace replay topology`: VMs on servers with two NUMA nodes, in racks and groups.
 
 use super::Pace;
-use crate::input;
+use crate::{input, output};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use formats::numa_trace::{self, Answer, Membership, Request, Strategy, Trace};
@@ -63,7 +63,7 @@ impl Topology {
         figures["refused"] = json!(answers.len() - accepted().count());
         figures["vcpus_accepted"] =
             json!(accepted().map(|(request, _)| u64::from(request.vcpus)).sum::<u64>());
-        println!("{figures}");
+        output::print(figures)?;
         Ok(ExitCode::SUCCESS)
     }
 }
