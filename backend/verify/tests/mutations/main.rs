@@ -1,8 +1,10 @@
 //! For everything that can be wrong: a right case, one thing changed, and exactly that found.
 
+mod batch;
 mod constraints;
 mod scene;
 
+use batch::Batch;
 use cluster::{
     Alternative, Amounts, Architecture, CpuUnit, Dim, GpuAmount, GpuRequest, HostState, Keep,
     Level, Near, NicRequest, Qos, Reason, Revision, Sharing, Subject, Taint, TaintEffect, Verdict,
@@ -467,40 +469,6 @@ fn mutated(mut scene: Scene, mutate: impl FnOnce(&mut Scene)) -> Scene {
     scene
 }
 
-/// The picky VM and one that must be apart from it, decided the other way round.
-struct Batch {
-    scene: Scene,
-    vms: Vec<Vm>,
-    decisions: Vec<cluster::Decision>,
-}
-
-impl Batch {
-    fn new() -> Self {
-        let mut scene = Scene::placed();
-        let mut second = scene.vm.clone();
-        second.key.id = name("second");
-        second.spreads.clear();
-        second.affinities.push(apart(Subject::Vm(name("new")), Level::Host));
-        let mut its = scene.decision.clone();
-        its.vm = second.key.clone();
-        scene.decision.alternatives.clear();
-        scene.decision.rejections.add(Reason::AntiAffinity, 1);
-        scene.decision.verdict = match scene.decision.verdict {
-            Verdict::Placed { incarnation, score, breakdown, bindings, .. } => {
-                Verdict::Placed { host: name("a2"), incarnation, score, breakdown, bindings }
-            }
-            Verdict::Rejected => Verdict::Rejected,
-        };
-        let vms = vec![scene.vm.clone(), second];
-        let decisions = vec![scene.decision.clone(), its];
-        Self { scene, vms, decisions }
-    }
-
-    fn certify(&self, order: &[usize]) -> Vec<Violation> {
-        verify::batch(&self.scene.snapshot, &self.vms, &self.decisions, order).violations
-    }
-}
-
 fn large_vm(dim: Dim, amount: u64) -> Vm {
     let mut vm = small_vm("large");
     vm.demand = Amounts::zero().with(dim, amount);
@@ -577,14 +545,6 @@ fn an_adopted_vm_explains_what_it_takes_beyond_capacity() {
     let kept_away = |vm: &Vm| verify::violations(&scene.snapshot, vm, &name("a")).len();
     assert_eq!(kept_away(&modest), 0, "it asks for nothing of what is short");
     assert_eq!(kept_away(&small_vm("other")), 1);
-}
-
-#[test]
-fn a_batch_is_right_only_in_the_order_in_which_it_was_decided() {
-    let batch = Batch::new();
-    assert_eq!(batch.certify(&[1, 0]), []);
-    let found = batch.certify(&[0, 1]);
-    assert!(!found.is_empty(), "each decision counts on the one before it");
 }
 
 /// What the ledger says of the right case while a filter with this condition is in force.
