@@ -17,6 +17,10 @@ needs_of_build() {
         exit 1
     fi
     need cc build-essential
+    need c++ g++
+    # HiGHS, the solver of integer programmes, is C++, and its bindings are made by libclang.
+    need cmake cmake
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || packages+=(libclang-dev)
 }
 
 needs_of_test() {
@@ -42,7 +46,7 @@ install_python_tools() {
 # where there is none: distributions are years behind.
 install_go() {
     local list=tests/go/requirements.txt
-    tests/go/run --find >/dev/null && return 0
+    tests/go/run --find >/dev/null 2>&1 && return 0
     echo "installing Go into .venv" >&2
     .venv/bin/pip install --quiet --disable-pip-version-check -r "$list"
 }

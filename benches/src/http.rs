@@ -147,7 +147,11 @@ pub(crate) fn load(address: SocketAddr, fleet: Fleet) -> Result<(), Failure> {
     bulk(address, "/v1/hosts:bulk", hosts)?;
     let vms = fleet.placed.iter().map(|(vm, row)| {
         let host_id = fleet.hosts[*row].id.clone();
-        serde_json::to_string(&AdoptSpec { vm: VmSpec::new(vm, dimensions), host_id })
+        serde_json::to_string(&AdoptSpec {
+            vm: VmSpec::new(vm, dimensions),
+            host_id,
+            bindings: None,
+        })
     });
     bulk(address, "/v1/vms:bulk", vms)
 }

@@ -12,4 +12,5 @@ pub mod policy;
 pub mod recovery;
 pub mod reload;
 pub mod scale;
+pub mod topology;
 pub mod upstream_policy;

@@ -47,6 +47,10 @@ pub struct ReloadReport {
     pub http_p50_ms: f64,
     pub http_p99_ms: f64,
     pub http_max_ms: f64,
+    /// The same load just before, while no file was replaced.
+    pub undisturbed_p50_ms: f64,
+    pub undisturbed_p99_ms: f64,
+    pub undisturbed_max_ms: f64,
 }
 
 pub fn run(spec: &ReloadSpec) -> Result<ReloadReport, Failure> {
@@ -55,7 +59,8 @@ pub fn run(spec: &ReloadSpec) -> Result<ReloadReport, Failure> {
     replace(policies, 0)?;
     let fleet = FleetSpec::new(http.hosts, http.vms, http.seed);
     let fleet = Fleet::generate(&FleetSpec { fill_permille: FILL_PERMILLE, ..fleet });
-    let bodies = bodies(http, &fleet)?;
+    // As long without reloads as with them.
+    let bodies = bodies(&HttpSpec { seconds: 2 * http.seconds, ..http.clone() }, &fleet)?;
     let more = ["--policies".as_ref(), policies.as_os_str()];
     let service = Process::start(&http.program, &http.data_dir, &more)?;
     let (hosts, vms) = (fleet.hosts.len(), fleet.placed.len());
@@ -68,8 +73,10 @@ pub fn run(spec: &ReloadSpec) -> Result<ReloadReport, Failure> {
         }
     };
     let warm_up = http.rps as usize * WARM_UP.as_secs() as usize;
-    let (first, measured) = bodies.split_at(warm_up.min(bodies.len()));
+    let (first, rest) = bodies.split_at(warm_up.min(bodies.len()));
+    let (before, measured) = rest.split_at(rest.len() / 2);
     drive(service.address(), first, http.rps, &see)?;
+    let undisturbed = Answers::new(drive(service.address(), before, http.rps, &see)?);
     let (done, every) = (AtomicBool::new(false), Duration::from_millis(*every_ms));
     let (answers, seconds, mut times) = std::thread::scope(|scope| {
         let replacing = scope.spawn(|| replace_until(&done, policies, every, &newest));
@@ -101,6 +108,9 @@ pub fn run(spec: &ReloadSpec) -> Result<ReloadReport, Failure> {
         http_p50_ms: answers.percentile_ms(500),
         http_p99_ms: answers.percentile_ms(990),
         http_max_ms: answers.percentile_ms(1000),
+        undisturbed_p50_ms: undisturbed.percentile_ms(500),
+        undisturbed_p99_ms: undisturbed.percentile_ms(990),
+        undisturbed_max_ms: undisturbed.percentile_ms(1000),
     })
 }
 

@@ -92,8 +92,11 @@ pub fn loading(fleet: Fleet) -> impl Iterator<Item = Request> {
         mode: engine::PutMode::Create,
         if_generation: None,
     };
-    let adopt =
-        move |(vm, row): (_, usize)| Request::Adopt { vm: Arc::new(vm), host: ids[row].clone() };
+    let adopt = move |(vm, row): (_, usize)| Request::Adopt {
+        vm: Arc::new(vm),
+        host: ids[row].clone(),
+        bindings: None,
+    };
     fleet.hosts.into_iter().map(put).chain(fleet.placed.into_iter().map(adopt))
 }
 
@@ -178,7 +181,7 @@ fn describe(spec: &ScaleSpec, fleet: &Fleet) -> ScaleReport {
     }
 }
 
-fn ask(engine: &mut Engine<NoLog>, request: Request) -> Result<(), Refusal> {
+pub(crate) fn ask(engine: &mut Engine<NoLog>, request: Request) -> Result<(), Refusal> {
     engine.propose(&Call::internal(request), 0)?;
     engine.commit()?;
     Ok(())
@@ -188,7 +191,7 @@ fn shares(mix: &MixReport) -> BTreeMap<&'static str, u32> {
     mix.shares_permille().into_iter().collect()
 }
 
-fn percentile_us(sorted_ns: &[u64], permille: usize) -> f64 {
+pub(crate) fn percentile_us(sorted_ns: &[u64], permille: usize) -> f64 {
     let row = (sorted_ns.len() * permille / 1000).min(sorted_ns.len().saturating_sub(1));
     sorted_ns.get(row).map_or(0.0, |ns| *ns as f64 / 1000.0)
 }

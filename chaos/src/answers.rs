@@ -2,7 +2,7 @@
 
 use crate::model::Model;
 use crate::violation::{Checked, Law, ensure};
-use cluster::{Generation, Name, VmKey};
+use cluster::{Amounts, Generation, Name, VmKey};
 use engine::{
     Command, Entry, Outcome, PlaceRequest, Placement, Placing, PutMode, Refusal, Request,
 };
@@ -53,12 +53,13 @@ fn is_asked(model: &Model, entry: &Entry, request: &Request) -> bool {
                     .zip(placings)
                     .all(|(it, placing)| is_placing(it, placing, entry.ts_ms))
         }
-        (Request::Adopt { vm, host }, Command::Adopt(adoption)) => {
-            *vm == adoption.vm && *host == adoption.host
+        (Request::Adopt { vm, host, bindings }, Command::Adopt(adoption)) => {
+            *vm == adoption.vm && *host == adoption.host && *bindings == adoption.bindings
         }
-        (Request::Resize { vm, demand, if_generation }, Command::Resize(resizing)) => {
+        (Request::Resize { vm, changes, if_generation }, Command::Resize(resizing)) => {
+            let before = model.guests.get(vm);
             *vm == resizing.vm
-                && *demand == resizing.demand
+                && before.is_some_and(|it| it.vm.demand.changed(changes) == resizing.demand)
                 && vm_generation(model, vm, *if_generation)
         }
         (Request::RemoveVm { vm, if_generation }, Command::RemoveVm { vm: logged }) => {
@@ -167,16 +168,17 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
                 })
         }
         (
-            Request::Adopt { vm, host },
+            Request::Adopt { vm, host, .. },
             Outcome::Adopted { generation, over_capacity, repeated: true },
         ) => model.guests.get(&vm.key).is_some_and(|guest| {
             guest.host == *host
                 && guest.generation == *generation
                 && guest.over_capacity == *over_capacity
         }),
-        (Request::Resize { vm, demand, .. }, Outcome::Resized { generation }) => {
+        (Request::Resize { vm, changes, .. }, Outcome::Resized { generation }) => {
+            let same = |demand: &Amounts| *demand == demand.changed(changes);
             let known = model.guests.get(vm);
-            known.is_some_and(|it| it.vm.demand == *demand && it.generation == *generation)
+            known.is_some_and(|it| same(&it.vm.demand) && it.generation == *generation)
         }
         (Request::Release { reservation }, Outcome::Released { vm: None }) => {
             !model.holds.contains_key(reservation)
@@ -215,7 +217,11 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             seen != current && generation(model, request) == Some(*current)
         }
         Refusal::DoesNotFit { vm, .. } => match request {
-            Request::Resize { demand, .. } => model.cannot_grow(vm, demand).is_some(),
+            // Whether parts can grow takes a search, which the model does not do.
+            Request::Resize { changes, .. } => model.guests.get(vm).is_some_and(|guest| {
+                let demand = guest.vm.demand.changed(changes);
+                model.cannot_grow(vm, &demand).is_some() || guest.bindings.is_some()
+            }),
             _ => false,
         },
         Refusal::UnknownReservation(reservation) => !model.holds.contains_key(reservation),
@@ -226,7 +232,9 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             due == Some(*expires_ms) && *expires_ms <= model.latest_time_ms()
         }
         Refusal::Invalid { .. } => match request {
-            Request::PutHost { host, .. } => model.shrinks(host).is_some(),
+            Request::PutHost { host, .. } => {
+                model.shrinks(host).is_some() || model.takes_parts_away(host)
+            }
             Request::DeclareDimensions(asked) => {
                 !asked.extra().starts_with(model.dimensions.extra())
             }
@@ -234,6 +242,7 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
         },
         Refusal::Gap { base, current } => base != current && model.reported.generation == *current,
         Refusal::UnknownPolicy(_)
+        | Refusal::PartsRefused { .. }
         | Refusal::PolicyRefused { .. }
         | Refusal::IdempotencyConflict
         | Refusal::Busy { .. }

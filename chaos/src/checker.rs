@@ -284,17 +284,18 @@ mod tests {
     fn adopt(cpu_millis: u64) -> Request {
         let key = VmKey::in_default_tenant(name("v"));
         let vm = Arc::new(Vm::new(key, Amounts::cpu_memory(cpu_millis, 1)));
-        Request::Adopt { vm, host: name("h") }
+        Request::Adopt { vm, host: name("h"), bindings: None }
     }
 
     /// What an honest engine would make of the request.
     fn command(request: &Request) -> Command {
         match request {
             Request::PutHost { host, .. } => Command::PutHost(host.clone()),
-            Request::Adopt { vm, host } => Command::Adopt(Box::new(Adoption {
+            Request::Adopt { vm, host, bindings } => Command::Adopt(Box::new(Adoption {
                 vm: vm.clone(),
                 host: host.clone(),
                 committed: vm.demand.clone(),
+                bindings: bindings.clone(),
                 over_capacity: false,
                 request_hash: [0; 16],
             })),

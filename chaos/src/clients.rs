@@ -7,7 +7,7 @@
 use crate::history::{History, OpNo};
 use crate::reporter::Reporter;
 use crate::shapes::{self, name};
-use cluster::{Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
+use cluster::{Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
 use engine::{
     Call, Health, IdempotencyKey, Outcome, PlaceRequest, Placement, PutMode, Refusal, Reply,
     Request,
@@ -170,7 +170,7 @@ impl Clients {
             }
             Wish::Adopt => {
                 let vm = Arc::new(shapes::vm(&mut self.dice, self.extra.len()));
-                Request::Adopt { vm, host: self.any_host() }
+                Request::Adopt { vm, host: self.any_host(), bindings: None }
             }
             Wish::Resize => self.resize(),
             Wish::RemoveVm => {
@@ -235,8 +235,11 @@ impl Clients {
     fn resize(&mut self) -> Request {
         let (vm, if_generation) = self.any_vm();
         let cpu_millis = self.dice.between(1, 12) * 500;
-        let demand = Amounts::cpu_memory(cpu_millis, self.dice.between(1, 12));
-        Request::Resize { vm, demand, if_generation }
+        let mut changes = vec![(Dim::CPU_MILLIS, cpu_millis)];
+        if self.dice.chance(700) {
+            changes.push((Dim::MEMORY_MIB, self.dice.between(1, 12)));
+        }
+        Request::Resize { vm, changes, if_generation }
     }
 
     fn put_host(&mut self) -> Request {
@@ -359,7 +362,7 @@ impl Clients {
                     .zip(told)
                     .for_each(|(asked, told)| self.learn_placement(asked, told));
             }
-            (Request::Adopt { vm, host }, Outcome::Adopted { generation, .. }) => {
+            (Request::Adopt { vm, host, .. }, Outcome::Adopted { generation, .. }) => {
                 let known = Known { asked: None, host: host.clone(), generation: *generation };
                 self.vms.insert(vm.key.clone(), known);
             }

@@ -11,6 +11,7 @@ mod faults;
 mod history;
 mod machine;
 mod model;
+mod parts;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 mod recovery;

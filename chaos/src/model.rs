@@ -6,7 +6,9 @@
 use crate::reports::{LastReport, Reported};
 use crate::sometimes::{Rare, Sometimes};
 use crate::violation::{Checked, Finding, Law, broken, ensure};
-use cluster::{Amounts, Dim, Dimensions, Generation, Host, HostState, Name, Revision, Vm, VmKey};
+use cluster::{
+    Amounts, Bindings, Dim, Dimensions, Generation, Host, HostState, Name, Revision, Vm, VmKey,
+};
 use engine::{
     Adoption, Command, DecisionId, Entry, Health, Hold, Outcome, Placement, Placing, Request,
     Resizing,
@@ -49,6 +51,8 @@ pub(crate) struct Guest {
     pub(crate) vm: Arc<Vm>,
     pub(crate) host: Name,
     pub(crate) committed: Amounts,
+    /// What it has of its host's parts.
+    pub(crate) bindings: Option<Arc<Bindings>>,
     pub(crate) generation: Generation,
     pub(crate) over_capacity: bool,
     pub(crate) hold: Option<Hold>,
@@ -241,6 +245,7 @@ impl Model {
                     vm: Arc::clone(&placing.vm),
                     host: host.clone(),
                     committed: placing.committed.clone(),
+                    bindings: placing.decision.bindings().cloned(),
                     generation: Generation(1),
                     over_capacity: false,
                     hold: placing.hold,
@@ -266,6 +271,7 @@ impl Model {
             vm: Arc::clone(vm),
             host: host.clone(),
             committed: adoption.committed.clone(),
+            bindings: adoption.bindings.clone(),
             generation: Generation(1),
             over_capacity: *over_capacity,
             hold: None,
@@ -274,6 +280,7 @@ impl Model {
             heard_ns: 0,
             included: false,
         })?;
+        self.check_parts(host)?;
         let exceeds = self.exceeds(host, &adoption.committed);
         ensure(exceeds == *over_capacity, Law::Capacity, || {
             format!("{} on {host} is flagged {over_capacity}, but exceeds: {exceeds}", vm.key)
@@ -294,10 +301,12 @@ impl Model {
         let host = guest.host.clone();
         guest.vm = Arc::new(vm);
         guest.committed = resizing.committed.clone();
+        guest.bindings = resizing.bindings.clone();
         guest.included = false;
         guest.generation = guest.generation.next();
         let (generation, flagged) = (guest.generation, guest.over_capacity);
         self.check_committed(&resizing.vm)?;
+        self.check_parts(&host)?;
         // A VM that shrinks on a host which is over its room is over it still.
         let still = flagged && self.exceeds(&host, &resizing.committed);
         if let Some(guest) = self.guests.get_mut(&resizing.vm) {

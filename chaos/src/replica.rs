@@ -96,6 +96,7 @@ pub(crate) fn compare_with_model(model: &Model, state: &State) -> Checked {
             && entry.adopted == guest.adopted
             && entry.heard_ns == guest.heard_ns
             && entry.included == guest.included
+            && entry.bindings == guest.bindings
             && entry.over_capacity == guest.over_capacity
             && entry.hold == guest.hold;
         ensure(same, Law::Sums, || format!("VM {key} is {entry:?}, the log says {guest:?}"))?;

@@ -155,8 +155,12 @@ impl Model {
             vm: Arc::clone(&adoption.vm),
             host: host.clone(),
             committed: committed.clone(),
+            bindings: adoption.bindings.clone(),
             generation: before.as_ref().map_or(Generation(1), |guest| guest.generation.next()),
-            adopted: before.as_ref().is_none_or(|guest| guest.adopted || guest.host != *host),
+            adopted: before.as_ref().is_none_or(|guest| {
+                let lost = guest.bindings.is_some() && adoption.bindings.is_none();
+                guest.adopted || guest.host != *host || lost
+            }),
             over_capacity,
             hold: None,
             first,

@@ -103,7 +103,7 @@ impl Model {
         };
         match self.fits(&guest.vm, home) {
             Fits::No(law, why) => broken(law, format!("{vm} was placed on {host}: {why}")),
-            Fits::Yes | Fits::Unsure => Ok(()),
+            Fits::Yes | Fits::Unsure => self.check_parts(host),
         }
     }
 
@@ -166,7 +166,11 @@ impl Model {
                     || matches!(rule.subject, Subject::Hosts(_)))
         };
         let spread = vm.spreads.iter().any(|spread| spread.strength == Strength::Required);
-        if spread || vm.affinities.iter().any(required) || !vm.datastores.is_empty() {
+        if spread
+            || vm.topology.is_some()
+            || vm.affinities.iter().any(required)
+            || !vm.datastores.is_empty()
+        {
             return Fits::Unsure;
         }
         Fits::Yes

@@ -1,8 +1,9 @@
 //! Hosts and VMs of the simulated clusters: small, tight, and full of rules.
 
 use cluster::{
-    Affinity, AffinityKind, Amounts, CpuUnit, Dim, Host, Labels, Level, Name, Selector, SelectorOp,
-    Spread, Strength, Subject, Vm, VmKey,
+    Affinity, AffinityKind, Amounts, Cores, CpuUnit, Dim, Gpu, GpuAmount, GpuRequest, Hardware,
+    Host, Labels, Level, Name, Near, Nic, NicRequest, NumaNode, NumaPolicy, Selector, SelectorOp,
+    Siblings, Spread, Strength, Subject, Topology, Vm, VmKey,
 };
 use fixture::Dice;
 
@@ -42,10 +43,49 @@ pub(crate) fn host(dice: &mut Dice, row: u64, extra: usize) -> Host {
     if dice.chance(300) {
         host.labels = Labels::from_iter([(name("disk"), name("ssd"))]);
     }
+    if row.is_multiple_of(2) {
+        host.hardware = Box::new(hardware());
+    }
     for dim in 0..extra {
         host.capacity.set(Dim((Dim::BUILT_IN + dim) as u8), dice.below(4));
     }
     host
+}
+
+/// Two nodes with two cores of two threads, a GPU on each, and a NIC with three functions.
+fn hardware() -> Hardware {
+    let node = NumaNode { cores: 2, threads_per_core: 2, memory_mib: 12, ..NumaNode::default() };
+    let gpu = |node| Gpu { numa_node: Some(node), ..Gpu::new(name("L4"), 24) };
+    let nic = Nic { functions: 3, numa_node: Some(0), ..Nic::default() };
+    Hardware {
+        numa_nodes: vec![node.clone(), node],
+        gpus: vec![gpu(0), gpu(1)],
+        nics: vec![nic],
+        ..Hardware::default()
+    }
+}
+
+/// A request for some of that.
+fn topology(dice: &mut Dice) -> Topology {
+    let mut topology = Topology {
+        cores: *dice.pick(&[
+            Cores::Shared,
+            Cores::Exclusive(Siblings::Own),
+            Cores::Exclusive(Siblings::Idle),
+            Cores::Exclusive(Siblings::Any),
+        ]),
+        numa: *dice.pick(&[NumaPolicy::Preferred, NumaPolicy::Single, NumaPolicy::Split(2)]),
+        ..Topology::default()
+    };
+    if dice.chance(400) {
+        let amount = dice.pick(&[GpuAmount::Whole(1), GpuAmount::Milli(400)]).clone();
+        let near_cores = dice.chance(500);
+        topology.gpus = Some(GpuRequest { near_cores, ..GpuRequest::new(amount) });
+    }
+    if dice.chance(300) {
+        topology.nic = Some(NicRequest { functions: 1, rdma: false, near: Near::Any });
+    }
+    topology
 }
 
 pub(crate) fn vm_key(dice: &mut Dice) -> VmKey {
@@ -61,6 +101,9 @@ pub(crate) fn vm(dice: &mut Dice, extra: usize) -> Vm {
     }
     if extra > 0 && dice.chance(300) {
         vm.demand.set(Dim((Dim::BUILT_IN + dice.row(extra)) as u8), 1);
+    }
+    if dice.chance(200) {
+        vm.topology = Some(Box::new(topology(dice)));
     }
     if dice.chance(350) {
         vm.groups = vec![one_of(dice, GROUPS)];

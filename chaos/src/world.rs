@@ -398,6 +398,7 @@ impl<M: Medium> World<M> {
         host.labels = Labels::from_iter([(shapes::name("probe"), shapes::name("yes"))]);
         let mut vm = shapes::vm(&mut self.dice, 0);
         (vm.key.id, vm.affinities, vm.spreads) = (shapes::name("probe"), vec![], vec![]);
+        vm.topology = None;
         vm.groups.clear();
         vm.cpu_unit = cluster::CpuUnit::Raw;
         vm.demand = cluster::Amounts::cpu_memory(1, 1);

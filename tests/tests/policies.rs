@@ -44,6 +44,7 @@ fn solver_and_verifier_read_policies_alike_on_random_clusters() {
                 vm: Arc::new(vm),
                 host,
                 committed: chosen.committed,
+                bindings: None,
                 over_capacity: false,
                 adopted: false,
                 held: false,

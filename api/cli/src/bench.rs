@@ -7,6 +7,7 @@ use benches::policy;
 use benches::recovery::{self, RecoverySpec};
 use benches::reload::{self, ReloadSpec};
 use benches::scale::{self, ScaleSpec};
+use benches::topology::{self, TopologySpec};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,13 +34,16 @@ pub(crate) enum Bench {
 pub(crate) struct Scale {
     #[arg(long, default_value_t = 10_000)]
     hosts: usize,
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, default_value_if("topology", "true", "30000"))]
     vms: usize,
     /// How long to measure, after the fleet is made
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// VMs that ask for NUMA nodes, GPUs, PCIe bandwidth and NIC functions; --vms is 30,000 then
+    #[arg(long)]
+    topology: bool,
     /// Print one line of JSON and nothing else
     #[arg(long)]
     json: bool,
@@ -141,7 +145,10 @@ impl Bench {
 impl Scale {
     #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
     fn run(self) -> anyhow::Result<ExitCode> {
-        let Scale { hosts, vms, seconds, seed, json } = self;
+        let Scale { hosts, vms, seconds, seed, topology, json } = self;
+        if topology {
+            return run_topology(&TopologySpec { hosts, vms, seconds, seed }, json);
+        }
         let report = scale::run(&ScaleSpec { hosts, vms, seconds, seed })?;
         if !json {
             println!(
@@ -168,6 +175,28 @@ impl Scale {
         println!("{}", serde_json::to_string(&report)?);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+#[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+fn run_topology(spec: &TopologySpec, json: bool) -> anyhow::Result<ExitCode> {
+    let report = topology::run(spec)?;
+    if !json {
+        println!(
+            "{} hosts, {} VMs with parts, {} shapes: p50 {:.1} us, p99 {:.1} us ({} made, {} \
+             without room); a shape that was never asked for: p50 {:.1} us, slowest {:.1} us",
+            report.hosts,
+            report.vms,
+            report.shapes,
+            report.place_topology_p50_us,
+            report.place_topology_p99_us,
+            report.decisions,
+            report.rejected,
+            report.unknown_shape_p50_us,
+            report.unknown_shape_max_us,
+        );
+    }
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Http {
@@ -233,7 +262,8 @@ impl Reload {
         if !json {
             println!(
                 "{} reloads at {:.0} of {rps} requests/s: {} dropped, {} failed; in force after \
-                 p50 {:.0} ms, slowest {:.0} ms; requests p50 {:.2} ms, p99 {:.2} ms",
+                 p50 {:.0} ms, slowest {:.0} ms; requests p50 {:.2} ms, p99 {:.2} ms, and {:.2} \
+                 and {:.2} ms without reloads",
                 report.reloads,
                 report.achieved_rps,
                 report.dropped,
@@ -242,6 +272,8 @@ impl Reload {
                 report.active_within_max_ms,
                 report.http_p50_ms,
                 report.http_p99_ms,
+                report.undisturbed_p50_ms,
+                report.undisturbed_p99_ms,
             );
         }
         println!("{}", serde_json::to_string(&report)?);

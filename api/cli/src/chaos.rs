@@ -1,5 +1,6 @@
 //! `novaplace chaos run`: breaks a simulated service on purpose and counts what it loses.
 
+use crate::progress::Progress;
 use chaos::{Law, Report, Spec, Storage, Violation, simulate};
 use clap::{Args, Subcommand, ValueEnum};
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ enum Profile {
     Soak,
 }
 
+/// Seeds between two steps of the bar: some seconds of work, shared by all cores.
+const SLICE: u64 = 200;
+
 impl Profile {
     /// Seeds on the simulated log, and on the service's own log over the simulated disk.
     fn seeds(self) -> (u64, u64) {
@@ -49,13 +53,21 @@ impl Chaos {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let Chaos::Run(Run { profile, seed, json }) = self;
         let (simulated, embedded) = profile.seeds();
-        let run = |seeds, storage| {
-            simulate(&Spec { first_seed: seed, seeds, storage, ..Spec::default() })
-        };
-        let mut report = run(simulated, Storage::Simulated);
-        let on_redb = run(embedded, Storage::Embedded);
-        report.add(&on_redb);
-        report.elapsed += on_redb.elapsed;
+        let mut progress = Progress::new("seeds", simulated + embedded);
+        let mut report = Report { first_seed: seed, ..Report::default() };
+        for (seeds, storage) in [(simulated, Storage::Simulated), (embedded, Storage::Embedded)] {
+            let mut done = 0;
+            while done < seeds && report.violations.is_empty() {
+                let (first_seed, some) = (seed.wrapping_add(done), SLICE.min(seeds - done));
+                let slice = Spec { first_seed, seeds: some, storage, ..Spec::default() };
+                let slice = simulate(&slice);
+                report.add(&slice);
+                report.elapsed += slice.elapsed;
+                done += some;
+                progress.add(some);
+            }
+        }
+        drop(progress);
         if !json {
             print!("{report}");
         }

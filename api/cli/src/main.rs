@@ -22,6 +22,7 @@ mod policy;
 mod progress;
 mod replay;
 mod serve;
+mod solve;
 mod state;
 mod verify;
 mod vm;
@@ -58,7 +59,7 @@ enum Verb {
     Serve(Box<serve::Settings>),
     /// Hosts: list, get, import, cordon, uncordon
     Host(host::Host),
-    /// VMs: place, confirm, release, get, list, adopt, resize
+    /// VMs: place, confirm, release, get, list, adopt, resize, why-not, explain
     Vm(Box<vm::Vm>),
     /// How much each part of a score counts
     Weights(weights::Weights),
@@ -86,6 +87,9 @@ enum Verb {
     /// What the service can be told
     #[command(subcommand)]
     Config(config::Config),
+    /// Answer a file that asks for many hosts at once
+    #[command(subcommand)]
+    Solve(solve::Solve),
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -117,6 +121,7 @@ fn main() -> ExitCode {
         Verb::Restore(restore) => restore.run(),
         Verb::Config(config) => config.run(),
         Verb::Replay(replay) => replay.run(),
+        Verb::Solve(solve) => solve.run(),
         Verb::Chaos(chaos) => chaos.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Completion(completion) => completion.run(),

@@ -1,4 +1,6 @@
-//! `novaplace vm`: place, hold, look at, resize and release VMs, and take in running ones.
+//! `novaplace vm`: place, hold, look at, resize and release VMs, take in running ones, and ask why.
+
+mod explain;
 
 use crate::client::{Ask, Connection};
 use crate::output::{Format, Paint, Table, Usage, grouped, print, print_json};
@@ -36,6 +38,11 @@ enum Verb {
     Adopt(Adopt),
     /// Resize a VM where it is; exit code 1 if it does not fit there
     Resize(Resize),
+    /// Say what keeps a VM off a host, and what would help; exit code 1 if it is kept off
+    WhyNot(explain::WhyNot),
+    /// Say what keeps a VM off hosts, what would help, and why a placed VM is where it is; exit
+    /// code 1 if no host can take it
+    Explain(explain::Explain),
 }
 
 /// What a VM asks for.
@@ -155,6 +162,8 @@ impl Vm {
             Verb::List(list) => list.run(&connection),
             Verb::Adopt(adopt) => adopt.run(&connection),
             Verb::Resize(resize) => resize.run(&connection),
+            Verb::WhyNot(why_not) => why_not.run(&connection),
+            Verb::Explain(explain) => explain.run(&connection),
         }
     }
 }
@@ -162,8 +171,19 @@ impl Vm {
 type Body = BTreeMap<String, Box<RawValue>>;
 
 impl Demand {
-    /// The amounts that were given, each dimension once.
+    /// The amounts that were given, each dimension once; at least one.
     fn amounts(&self) -> anyhow::Result<BTreeMap<String, u64>> {
+        let amounts = self.given()?;
+        if amounts.is_empty() {
+            let said =
+                "say how much is needed: --cpu-millis, --memory-mib, --dimension NAME=AMOUNT";
+            return Err(Usage(said.into()).into());
+        }
+        Ok(amounts)
+    }
+
+    /// The amounts that were given, each dimension once.
+    fn given(&self) -> anyhow::Result<BTreeMap<String, u64>> {
         let named =
             [self.cpu_millis, self.memory_mib, self.disk_gib, self.disk_iops, self.net_mbps];
         let named = DEMAND_FLAGS.iter().zip(named);
@@ -173,11 +193,6 @@ impl Demand {
             if amounts.insert(name.clone(), amount).is_some() {
                 return Err(Usage(format!("{name} is given twice")).into());
             }
-        }
-        if amounts.is_empty() {
-            let said =
-                "say how much is needed: --cpu-millis, --memory-mib, --dimension NAME=AMOUNT";
-            return Err(Usage(said.into()).into());
         }
         Ok(amounts)
     }
@@ -340,6 +355,12 @@ impl Resize {
                 let bad = Paint::for_stdout().bad("does not fit");
                 print(format!("{id} {bad} on {host}, which lacks {}", listed(lacks)))?;
                 print(format!("it keeps {}", listed(&resized.demand)))?;
+                let hosts = resized.alternatives.iter().map(|it| it.host_id.as_str());
+                let hosts: Vec<&str> = hosts.collect();
+                print(match hosts.as_slice() {
+                    [] => "no other host could take it at that size".to_owned(),
+                    hosts => format!("it would fit on {}", hosts.join(", ")),
+                })?;
             }
         }
         Ok(ExitCode::from(u8::from(!done)))

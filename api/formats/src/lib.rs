@@ -2,4 +2,5 @@
 
 pub mod gpu_trace;
 pub mod numa_trace;
+pub mod placement;
 pub mod table;

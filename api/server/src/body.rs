@@ -29,6 +29,9 @@ pub(crate) struct Written<T>(pub(crate) T);
 /// A JSON body about many things.
 pub(crate) struct Batch<T>(pub(crate) T);
 
+/// A JSON body with a whole cluster in it.
+pub(crate) struct Large<T>(pub(crate) T);
+
 /// A JSON body in NovaCron's form, about one thing or many.
 pub(crate) struct Sent<T>(pub(crate) T);
 
@@ -61,6 +64,16 @@ impl<T: Read + Send + 'static> FromRequest<Service> for Batch<T> {
         check_type(request.headers(), JSON)?;
         let bytes = collect(request, BULK_BYTES).await?;
         let limits = Limits::batch(service.dimensions());
+        aside(move || wire::read(&bytes, &limits).map_err(Failure::faults)).await.map(Self)
+    }
+}
+
+impl<T: Read + Send + 'static> FromRequest<Service> for Large<T> {
+    type Rejection = Failure;
+    async fn from_request(request: Request, service: &Service) -> Result<Self, Failure> {
+        check_type(request.headers(), JSON)?;
+        let bytes = collect(request, BULK_BYTES).await?;
+        let limits = Limits::cluster(service.dimensions());
         aside(move || wire::read(&bytes, &limits).map_err(Failure::faults)).await.map(Self)
     }
 }

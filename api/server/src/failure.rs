@@ -61,6 +61,7 @@ impl From<Refusal> for Failure {
                 return failure;
             }
             Refusal::DoesNotFit { .. } => Code::DOES_NOT_FIT,
+            Refusal::PartsRefused { .. } => Code::CONFLICT,
             Refusal::UnknownPolicy(_) => Code::POLICY_NOT_FOUND,
             Refusal::PolicyRefused { .. } => Code::POLICY_REFUSED,
             Refusal::UnknownReservation(_) => Code::RESERVATION_NOT_FOUND,

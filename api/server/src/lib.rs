@@ -17,6 +17,7 @@ mod ask;
 mod body;
 mod envelope;
 mod events;
+mod explain;
 mod failure;
 mod gate;
 mod listen;

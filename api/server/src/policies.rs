@@ -12,10 +12,9 @@ pub(crate) use simulate::{Simulations, simulate};
 use crate::ask::Ask;
 use crate::failure::Failure;
 use crate::service::Service;
-use cluster::Revision;
-use engine::{Fleet, Outcome, Refusal, Request, Sample, Trial, Writer};
+use engine::{Outcome, PrepareError, Prepared, Refusal, Request, Trial, Tried, Writer};
 use living::Living;
-use policy::{ActiveSet, Conflict, Edit, EditError, EditKind, Installed};
+use policy::{Conflict, Edit, EditError, EditKind, EvaluateError, Installed};
 use std::sync::Arc;
 use wire::{Code, DiagnosticView, DryRunView, RuleDryRun};
 
@@ -32,11 +31,9 @@ pub(crate) struct Policies {
     pub(crate) simulations: Simulations,
 }
 
-/// A change that was tried.
-#[derive(Debug)]
-pub(crate) struct Tried {
-    /// The policies and weights that it was tried on.
-    pub(crate) policy_revision: u64,
+/// What a change leads to.
+#[derive(Debug, Default)]
+pub(crate) struct Outlook {
     pub(crate) is_new: bool,
     /// Whether there was a policy of this id before.
     pub(crate) existed: bool,
@@ -50,7 +47,7 @@ pub(crate) struct Tried {
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) policy_revision: u64,
-    pub(crate) tried: Tried,
+    pub(crate) outlook: Outlook,
 }
 
 /// Tries a change on the living fleet and makes it, if nothing else changed meanwhile; otherwise
@@ -58,17 +55,19 @@ pub(crate) struct Done {
 pub(crate) async fn install(service: &Service, ask: &Ask, edit: Edit) -> Result<Done, Failure> {
     let mut attempts = 1..ATTEMPTS;
     loop {
-        let tried = match look_ahead(service, edit.clone()).await {
+        let (outlook, prepared) = match look_ahead(service, edit.clone()).await {
             // What was asked under a key may have been done before; the engine knows.
             Err(failure) if is_repeat(&failure, ask) => {
-                let changed = send(service, ask, edit.clone(), None).await.map_err(|_| failure)?;
-                return Ok(Done { tried: as_it_is(service, &edit).await?, ..changed });
+                let policy_revision =
+                    send(service, ask, edit.clone(), None, None).await.map_err(|_| failure)?;
+                let outlook = as_it_is(service, &edit).await?;
+                return Ok(Done { policy_revision, outlook });
             }
-            tried => tried?,
+            ahead => ahead?,
         };
-        let if_revision = Some(ask.seen.unwrap_or(tried.policy_revision));
-        match send(service, ask, edit.clone(), if_revision).await {
-            Ok(done) => return Ok(Done { tried, ..done }),
+        let if_revision = Some(ask.seen.unwrap_or(prepared.policy_revision));
+        match send(service, ask, edit.clone(), if_revision, Some(prepared)).await {
+            Ok(policy_revision) => return Ok(Done { policy_revision, outlook }),
             Err(failure) => {
                 let stale = failure.problem.code == Code::CONCURRENT_UPDATE.code;
                 if !stale || ask.seen.is_some() || attempts.next().is_none() {
@@ -88,46 +87,46 @@ async fn send(
     ask: &Ask,
     edit: Edit,
     if_revision: Option<u64>,
-) -> Result<Done, Failure> {
+    prepared: Option<Box<Prepared>>,
+) -> Result<u64, Failure> {
     let request = Request::EditPolicy { edit: Box::new(edit), if_revision };
-    let reply = service.carry_out(ask, &ask.actor, request).await?;
-    let Outcome::Policy(policy) = reply.outcome else {
-        return Err(Failure::new(Code::INTERNAL, "the answer is about something else"));
-    };
-    let tried = Tried {
-        policy_revision: policy.revision,
-        is_new: false,
-        existed: true,
-        conflicts: Vec::new(),
-        trial: Trial::default(),
-        after: None,
-    };
-    Ok(Done { policy_revision: policy.revision, tried })
+    let reply = service.carry_out_prepared(ask, &ask.actor, request, prepared).await?;
+    match reply.outcome {
+        Outcome::Policy(policy) => Ok(policy.revision),
+        _ => Err(Failure::new(Code::INTERNAL, "the answer is about something else")),
+    }
 }
 
-/// What a change would lead to, or why it cannot be made.
-pub(crate) async fn look_ahead(service: &Service, edit: Edit) -> Result<Tried, Failure> {
-    service.beside(move |writer| look_ahead_now(writer, &edit)).await
+/// What a change would lead to, with all that is needed to make it; or why it cannot be made.
+pub(crate) async fn look_ahead(
+    service: &Service,
+    edit: Edit,
+) -> Result<(Outlook, Box<Prepared>), Failure> {
+    let ahead = service.beside(move |writer| {
+        let (outlook, prepared) = look_ahead_now(writer, &edit)?;
+        let revision = prepared.tried.revision;
+        Ok(((outlook, prepared), revision))
+    });
+    ahead.await
 }
 
 /// The same, on this thread.
-pub(crate) fn look_ahead_now(writer: &Writer, edit: &Edit) -> Result<(Tried, Revision), Failure> {
+pub(crate) fn look_ahead_now(
+    writer: &Writer,
+    edit: &Edit,
+) -> Result<(Outlook, Box<Prepared>), Failure> {
     if TAKEN.contains(&edit.policy.as_str()) && brings_text(&edit.change) {
         let detail =
             format!("no policy can have the id {}; it is the name of a route", edit.policy);
         return Err(Failure::new(Code::POLICY_REFUSED, detail));
     }
-    let (mut library, policy_revision, time_ms) =
-        writer.read(|state| (state.library().clone(), state.policy().revision, state.time_ms()));
-    let checked = library.check(edit).map_err(|error| refused(&error))?;
-    let existed = library.get(&edit.policy).is_some();
-    library.apply(edit, time_ms);
-    let (trial, revision) = try_out(writer, Arc::new(checked.active))?;
+    let prepared = writer.prepare(edit).map_err(|error| match error {
+        PrepareError::Edit(error) => refused(&error),
+        PrepareError::Evaluate(error) => not_evaluated(&error),
+    })?;
     let installs = !matches!(edit.change, EditKind::Deactivate | EditKind::Remove);
-    let broken = trial
-        .0
-        .rules
-        .iter()
+    let mut rules = prepared.tried.trial.rules.iter();
+    let broken = rules
         .find(|rule| installs && rule.policy == edit.policy.as_str() && rule.never_has_a_value);
     if let Some(rule) = broken {
         let detail = format!(
@@ -141,43 +140,40 @@ pub(crate) fn look_ahead_now(writer: &Writer, edit: &Edit) -> Result<(Tried, Rev
             .into();
         return Err(failure);
     }
-    let (trial, conflicts) = trial;
-    let after = library.get(&edit.policy).cloned();
-    let is_new = checked.is_new;
-    Ok((Tried { policy_revision, is_new, existed, conflicts, trial, after }, revision))
+    let outlook = Outlook {
+        is_new: prepared.is_new,
+        existed: prepared.existed,
+        after: prepared.after.clone(),
+        ..Outlook::of(&prepared.tried)
+    };
+    Ok((outlook, Box::new(prepared)))
+}
+
+impl Outlook {
+    /// What policies do to the fleet as it is, and where their rules conflict.
+    fn of(tried: &Tried) -> Self {
+        let (trial, conflicts) = (tried.trial.clone(), tried.set().conflicts());
+        Self { trial, conflicts, ..Self::default() }
+    }
+}
+
+fn not_evaluated(error: &EvaluateError) -> Failure {
+    Failure::new(Code::POLICY_REFUSED, format!("the policies cannot be evaluated: {error}"))
 }
 
 fn brings_text(change: &EditKind) -> bool {
     matches!(change, EditKind::Put { .. } | EditKind::Register { .. })
 }
 
-/// What a set of policies does to the fleet as it is, and where its rules conflict.
-fn try_out(
-    writer: &Writer,
-    set: Arc<ActiveSet>,
-) -> Result<((Trial, Vec<Conflict>), Revision), Failure> {
-    let (mut fleet, hosts, sample, revision) = writer.read(|state| {
-        let fleet = Fleet::new(Arc::clone(&set), state.dimensions());
-        (fleet, state.host_rows(), Sample::of(state, &set), state.revision())
-    });
-    fleet.follow(&hosts);
-    let trial = Trial::run(&fleet, &sample).map_err(|error| {
-        Failure::new(Code::POLICY_REFUSED, format!("the policies cannot be evaluated: {error}"))
-    })?;
-    Ok(((trial, set.conflicts()), revision))
-}
-
 /// The policies in force, as if they had just been tried.
-async fn as_it_is(service: &Service, edit: &Edit) -> Result<Tried, Failure> {
+async fn as_it_is(service: &Service, edit: &Edit) -> Result<Outlook, Failure> {
     let id = edit.policy.clone();
     let tried = service.beside(move |writer| {
-        let (set, policy_revision, after) = writer.look(|core| {
-            let after = core.state().library().get(&id).cloned();
-            (Arc::clone(core.policies()), core.state().policy().revision, after)
-        });
-        let ((trial, conflicts), revision) = try_out(writer, set)?;
-        let (is_new, existed) = (false, true);
-        Ok((Tried { policy_revision, is_new, existed, conflicts, trial, after }, revision))
+        let (set, after) = writer
+            .look(|core| (Arc::clone(core.policies()), core.state().library().get(&id).cloned()));
+        let tried = writer.try_out(set).map_err(|error| not_evaluated(&error))?;
+        let outlook = Outlook { existed: true, after, ..Outlook::of(&tried) };
+        Ok((outlook, tried.revision))
     });
     tried.await
 }

@@ -4,13 +4,17 @@ mod advice;
 mod bulk;
 mod cluster_wide;
 mod events;
+mod explain;
 mod health;
 mod hosts;
+mod moving;
 pub(crate) mod novacron;
 mod page;
 mod placements;
 mod policies;
 mod reservations;
+mod slots;
+mod validate;
 mod vms;
 
 pub(crate) use health::HealthView;
@@ -29,6 +33,9 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(placements::routes())
         .merge(reservations::routes())
         .merge(vms::routes())
+        .merge(explain::routes())
+        .merge(validate::routes())
+        .merge(slots::routes())
         .merge(cluster_wide::routes())
         .merge(policies::routes())
         .merge(events::routes())

@@ -4,6 +4,7 @@ use crate::advice::Book;
 use crate::ask::Ask;
 use crate::body::aside;
 use crate::events::Events;
+use crate::explain::Study;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -12,8 +13,8 @@ use crate::policy_files::PolicyFiles;
 use crate::routes::novacron::Samples;
 use cluster::{Dimensions, Name, Revision};
 use engine::{
-    Call, Caller, Clock, Core, Engine, History, IdempotencyKey, Refusal, Reply, Request, State,
-    Writer,
+    Call, Caller, Clock, Core, Engine, History, IdempotencyKey, Prepared, Refusal, Reply, Request,
+    State, Writer,
 };
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -40,6 +41,8 @@ pub struct Service {
     policy_files: PolicyFiles,
     /// What policies are tried on and asked with, beside placing.
     pub(crate) policies: Arc<Policies>,
+    /// What questions beside placing are worked out on.
+    pub(crate) study: Arc<Study>,
 }
 
 /// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
@@ -104,6 +107,7 @@ impl Service {
             clock,
             policy_files: PolicyFiles::default(),
             policies: Arc::default(),
+            study: Arc::default(),
         };
         Ok((service, thread))
     }
@@ -165,6 +169,17 @@ impl Service {
         tenant: &Name,
         request: Request,
     ) -> Result<Reply, Failure> {
+        self.carry_out_prepared(ask, tenant, request, None).await
+    }
+
+    /// The same for a change of policies that may have been worked out beforehand.
+    pub(crate) async fn carry_out_prepared(
+        &self,
+        ask: &Ask,
+        tenant: &Name,
+        request: Request,
+        prepared: Option<Box<Prepared>>,
+    ) -> Result<Reply, Failure> {
         let places = matches!(request, Request::Place(_) | Request::PlaceBatch { .. });
         if self.options.advise && places && !ask.dry_run {
             let detail = "the service was started with --advise and places nothing";
@@ -184,7 +199,12 @@ impl Service {
             let left = ask.time_left().as_millis();
             let left = u64::try_from(left).unwrap_or(u64::MAX);
             let deadline_ms = self.now_ms().saturating_add(left);
-            self.writer.submit(call, Some(deadline_ms), answer);
+            match prepared {
+                Some(prepared) => {
+                    self.writer.submit_prepared(call, prepared, Some(deadline_ms), answer);
+                }
+                None => self.writer.submit(call, Some(deadline_ms), answer),
+            }
         }
         match receiver.await {
             Ok(reply) => reply.map_err(Failure::from),

@@ -11,8 +11,18 @@
 //!
 //! `answer` takes what the service answered, as it is, and then all of it is checked; a decision
 //! of another scheduler says only `host_id`, where `null` claims that no host can take the VM.
+//! A plan comes after the decisions, as waves of steps that run together:
+//!
+//! ```json
+//! {"snapshot": {"...": "..."},
+//!  "waves": [{"steps": [{"action": "move", "vm_id": "a", "from": "h1", "host_id": "h2"},
+//!                       {"action": "release", "vm_id": "d"}]},
+//!            {"steps": [{"action": "place", "vm": {"id": "e", "demand": {}}, "host_id": "h1"}]}]}
+//! ```
+//!
 //! Whether any of it is true is `verify`'s to say.
 
+use crate::bindings::BindingsView;
 use crate::fault::code;
 use crate::host::{HostSpec, is_default};
 use crate::json::Value;
@@ -21,20 +31,132 @@ use crate::quantities::Quantities;
 use crate::read::{At, Read};
 use crate::schema::NameSchema;
 use crate::vm::VmSpec;
+use crate::words::{Choice, Word, choice};
 use cluster::{
-    Amounts, CpuUnit, Decision, Dim, Dimensions, Host, Name, Placed, Revision, Snapshot, Vm,
+    Amounts, Bindings, Claim, CpuUnit, Decision, Dim, Dimensions, Host, Name, Placed, Plan,
+    Revision, Snapshot, Step, Vm, VmKey, Wave,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// A snapshot and the decisions taken on it, in the order in which they were taken.
+/// A snapshot, the decisions taken on it in the order in which they were taken, and the plan that
+/// is to be carried out after them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DocumentSpec {
-    pub snapshot: SnapshotSpec,
+    /// Left out where a service is asked: its own state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotSpec>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<ClaimSpec>,
+    /// In order: each begins when the one before it is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<WaveSpec>,
+}
+
+/// Steps that run together, in any order. While it moves, a VM has its place on both hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WaveSpec {
+    pub steps: Vec<StepSpec>,
+}
+
+/// One step of a plan: `place` takes `vm` and `host_id`, `move` takes `vm_id` and `host_id`,
+/// `release` takes `vm_id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StepSpec {
+    pub action: ActionWord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub vm_id: Option<Name>,
+    /// The tenant of `vm_id`. Left out: `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub tenant: Option<Name>,
+    /// Where the VM comes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub host_id: Option<Name>,
+    /// The parts of the host that it gets there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
+    /// Where a VM that is moved or released is; checked if it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub from: Option<Name>,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Place,
+    Move,
+    Release,
+}
+
+choice!(Action: "place" = Place, "move" = Move, "release" = Release);
+pub(crate) type ActionWord = Word<Action>;
+
+/// Whether the rules hold, and if not, what is broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CertificateView {
+    /// Whether nothing is violated.
+    pub accepted: bool,
+    pub violations: Vec<ViolationView>,
+    /// Rules that bind at placement only and do not hold for a VM where it is: information.
+    pub drift: Vec<ViolationView>,
+    /// Such rules that hold before the plan and not after it.
+    pub drift_after: Vec<ViolationView>,
+    pub checked: CheckedView,
+    /// The revision that was checked; left out for a snapshot that was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
+
+/// One broken rule or false statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ViolationView {
+    /// `capacity`, `anti_affinity`, `unknown_host`, `wrong_source`, ...
+    pub kind: String,
+    /// The whole of it, for people.
+    pub text: String,
+    /// The place of the decision, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<u64>,
+    /// The place of the wave, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<u64>,
+    /// The place of the step in its wave, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameSchema>)]
+    pub host: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmKeyView>,
+    /// What shows it: `asked` and `free`, `members` and `max_skew`, `stated` and `found`, ...
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
+}
+
+/// A VM's tenant and id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VmKeyView {
+    #[schema(value_type = NameSchema)]
+    pub tenant: Name,
+    #[schema(value_type = NameSchema)]
+    pub id: Name,
+}
+
+/// How much was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckedView {
+    pub hosts: u64,
+    pub vms: u64,
+    pub decisions: u64,
+    pub steps: u64,
 }
 
 /// Every host and every placed VM at one revision.
@@ -60,6 +182,9 @@ pub struct PlacedSpec {
     /// What the VM takes. Left out: its demand, after CPU normalisation on this host.
     #[serde(default, skip_serializing_if = "Quantities::is_empty")]
     pub committed: Quantities,
+    /// The parts of the host that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub over_capacity: bool,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -75,6 +200,9 @@ pub struct ClaimSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NameSchema>)]
     pub host_id: Option<Name>,
+    /// With `host_id`: the parts of the host that the VM gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<PlacementAnswer>,
 }
@@ -82,18 +210,9 @@ pub struct ClaimSpec {
 /// `DocumentSpec` as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    pub snapshot: Snapshot,
+    pub snapshot: Option<Snapshot>,
     pub decisions: Vec<Claim>,
-}
-
-/// `ClaimSpec` as read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    pub vm: Vm,
-    /// Where the VM is said to go; `None` for nowhere.
-    pub host: Option<Name>,
-    /// The whole record, where the claim is an answer of the service.
-    pub decision: Option<Decision>,
+    pub plan: Plan,
 }
 
 impl SnapshotSpec {
@@ -115,6 +234,7 @@ impl PlacedSpec {
             vm: VmSpec::new(&placed.vm, dimensions),
             host_id: placed.host.clone(),
             committed: Quantities::full(&placed.committed, dimensions),
+            bindings: placed.bindings.as_deref().map(BindingsView::from),
             over_capacity: placed.over_capacity,
             adopted: placed.adopted,
             held: placed.held,
@@ -126,10 +246,11 @@ impl Read for Document {
     fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
         let mut fields = at.fields(value)?;
         // Read first: it brings the dimensions that amounts in decisions are given in.
-        let snapshot = fields.required("snapshot");
+        let snapshot = fields.optional("snapshot");
         let decisions = fields.list("decisions", usize::MAX);
+        let waves = fields.list("waves", usize::MAX);
         fields.finish();
-        Some(Document { snapshot: snapshot?, decisions })
+        Some(Document { snapshot, decisions, plan: Plan { waves } })
     }
 }
 
@@ -172,6 +293,7 @@ struct Stated {
     vm: Vm,
     host: Name,
     committed: Option<Amounts>,
+    bindings: Option<Bindings>,
     over_capacity: bool,
     adopted: bool,
     held: bool,
@@ -179,10 +301,11 @@ struct Stated {
 
 impl Stated {
     fn on(self, hosts: &BTreeMap<&Name, &Arc<Host>>) -> Placed {
-        let Self { vm, host, committed, over_capacity, adopted, held } = self;
+        let Self { vm, host, committed, bindings, over_capacity, adopted, held } = self;
         let speed_permille = hosts.get(&host).map_or(1000, |host| host.speed_permille());
         let committed = committed.unwrap_or_else(|| taken(&vm, speed_permille));
-        Placed { vm: Arc::new(vm), host, committed, over_capacity, adopted, held }
+        let bindings = bindings.map(Arc::new);
+        Placed { vm: Arc::new(vm), host, committed, bindings, over_capacity, adopted, held }
     }
 }
 
@@ -202,11 +325,12 @@ impl Read for Stated {
         let vm = fields.required("vm");
         let host = fields.required("host_id");
         let committed = fields.optional("committed");
+        let bindings = fields.optional("bindings");
         let over_capacity = fields.or_default("over_capacity");
         let adopted = fields.or_default("adopted");
         let held = fields.or_default("held");
         fields.finish();
-        Some(Stated { vm: vm?, host: host?, committed, over_capacity, adopted, held })
+        Some(Stated { vm: vm?, host: host?, committed, bindings, over_capacity, adopted, held })
     }
 }
 
@@ -215,6 +339,7 @@ impl Read for Claim {
         let mut fields = at.fields(value)?;
         let vm = fields.required("vm");
         let host = fields.optional("host_id");
+        let bindings: Option<Bindings> = fields.optional("bindings");
         let decision: Option<Decision> = fields.optional("answer");
         if fields.has("host_id") && fields.has("answer") {
             let message = "\"answer\" says the host already";
@@ -223,6 +348,60 @@ impl Read for Claim {
         }
         fields.finish();
         let host = host.or_else(|| decision.as_ref().and_then(|decision| decision.host().cloned()));
-        Some(Claim { vm: vm?, host, decision })
+        let decided = decision.as_ref().and_then(|decision| decision.bindings().cloned());
+        let bindings = bindings.map(Arc::new).or(decided);
+        Some(Claim { vm: vm?, host, bindings, decision })
+    }
+}
+
+impl Read for Wave {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        let steps = fields.required_with("steps", |value, at| at.list(value, usize::MAX));
+        fields.finish();
+        Some(Wave { steps: steps? })
+    }
+}
+
+impl Read for Step {
+    fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
+        let mut fields = at.fields(value)?;
+        let action: Option<Action> = fields.required("action");
+        let (needed, unused): (&[&'static str], &[&'static str]) = match action {
+            Some(Action::Place) => (&["vm", "host_id"], &["vm_id", "tenant", "from"]),
+            Some(Action::Move) => (&["vm_id", "host_id"], &["vm"]),
+            Some(Action::Release) => (&["vm_id"], &["vm", "host_id", "bindings"]),
+            None => (&[], &[]),
+        };
+        let vm: Option<Vm> = fields.optional("vm");
+        let id: Option<Name> = fields.optional("vm_id");
+        let tenant: Option<Name> = fields.optional("tenant");
+        let to = fields.optional("host_id");
+        let from = fields.optional("from");
+        let bindings: Option<Bindings> = fields.optional("bindings");
+        let bindings = bindings.map(Arc::new);
+        let word = action.map_or("", Choice::word);
+        for &name in needed {
+            if fields.has(name) {
+                continue;
+            }
+            let message = format!("{name:?} is missing in a step that is to {word}");
+            fields.at.fault_in(name, code::MISSING_FIELD, message, format!("add {name:?}"));
+        }
+        for name in fields.given(unused) {
+            let message = format!("{name:?} means nothing in a step that is to {word}");
+            fields.at.fault_in(name, code::CONFLICTING_FIELDS, message, "leave it out");
+        }
+        fields.finish();
+        let key = id.map(|id| {
+            let mut key = VmKey::in_default_tenant(id);
+            key.tenant = tenant.unwrap_or(key.tenant);
+            key
+        });
+        Some(match action? {
+            Action::Place => Step::Place { vm: Arc::new(vm?), to: to?, bindings },
+            Action::Move => Step::Move { vm: key?, from, to: to?, bindings },
+            Action::Release => Step::Release { vm: key?, from },
+        })
     }
 }

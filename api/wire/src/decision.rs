@@ -6,10 +6,11 @@ use crate::number::{self, NotUnsigned};
 use crate::placement::{Outcome, reason_word};
 use crate::read::{At, Read, Step, suggestion};
 use cluster::{
-    Alternative, Breakdown, Decision, Name, PolicyRejection, REASON_ORDER, Reason, Rejections,
-    Revision, Term, Verdict, VmKey,
+    Alternative, Bindings, Breakdown, Decision, INSIDE_REASONS, Name, PolicyRejection,
+    REASON_ORDER, Reason, Rejections, Revision, Term, Verdict, VmKey,
 };
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Alternatives that an answer may list. The service lists three.
 const MAX_ALTERNATIVES: usize = 64;
@@ -32,6 +33,7 @@ impl Read for Decision {
             let message = "a rejected VM has no host";
             fields.at.fault_in("host_id", code::CONFLICTING_FIELDS, message, "send null");
         }
+        let bindings: Option<Bindings> = fields.optional("bindings");
         let alternatives = fields.list("alternatives", MAX_ALTERNATIVES);
         let rejections = fields.required_with("rejections", read_rejections);
         let policy_rejections = fields.list("policy_rejections", MAX_ALTERNATIVES);
@@ -52,6 +54,7 @@ impl Read for Decision {
                 incarnation,
                 score: score.unwrap_or(0),
                 breakdown: breakdown.unwrap_or_default(),
+                bindings: bindings.map(Arc::new),
             },
             false => Verdict::Rejected,
         };
@@ -109,6 +112,7 @@ fn read_rejections<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Rejectio
     let reasons: Vec<(String, Reason)> = REASON_ORDER
         .into_iter()
         .chain(capacity)
+        .chain(INSIDE_REASONS)
         .map(|reason| (reason_word(reason, &dimensions), reason))
         .collect();
     let mut rejections = Rejections::default();

@@ -55,6 +55,7 @@ pub(crate) mod code {
     pub(crate) const CONFLICTING_FIELDS: &str = "conflicting_fields";
     pub(crate) const WRONG_TYPE: &str = "wrong_type";
     pub(crate) const INVALID_NAME: &str = "invalid_name";
+    pub(crate) const INVALID_VALUE: &str = "invalid_value";
     pub(crate) const UNKNOWN_CHOICE: &str = "unknown_choice";
     pub(crate) const UNKNOWN_DIMENSION: &str = "unknown_dimension";
     pub(crate) const UNKNOWN_REFERENCE: &str = "unknown_reference";

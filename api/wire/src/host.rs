@@ -1,5 +1,6 @@
 //! Hosts in JSON: what a caller says about one, and what the service answers.
 
+use crate::bindings::InsideView;
 use crate::fault::code;
 use crate::hardware::HardwareSpec;
 use crate::json::Value;
@@ -7,7 +8,7 @@ use crate::limits::{MAX_NAMES, MAX_RULES};
 use crate::quantities::{Quantities, amounts_within};
 use crate::read::{At, Read, Step};
 use crate::rules::{TaintSpec, label_map};
-use crate::schema::{LabelsSchema, NameSchema};
+use crate::schema::{LabelsSchema, NameSchema, TotalsSchema};
 use crate::words::{HostStateWord, PriceKindWord, Word, choice};
 use cluster::{
     Amounts, Dimensions, Generation, Hardware, Host, Location, Name, Power, Price, RegionLatency,
@@ -136,12 +137,18 @@ pub struct HostView {
     /// What VMs may be promised: capacity less reserved, times overcommit.
     pub allocatable: Quantities,
     /// What VMs and reservations on the host have been promised.
+    #[schema(value_type = TotalsSchema)]
     pub allocated: Quantities,
     /// What others use beside that, as far as it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<TotalsSchema>)]
     pub foreign: Option<Quantities>,
     /// Allocatable less allocated and foreign; zero where more is taken than there is.
     pub free: Quantities,
+    /// What is left inside the host and in which pieces, if it lists its hardware. Not in lists
+    /// of hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<InsideView>,
     pub vm_count: u64,
     /// How often the host has changed; what `ETag` and `If-Match` carry.
     pub generation: u64,
@@ -172,6 +179,7 @@ impl HostView {
             allocated: Quantities::full(allocated, dimensions),
             foreign: (!foreign.is_zero()).then(|| Quantities::full(foreign, dimensions)),
             free: Quantities::of(dimensions.iter().map(|d| (d, free(d))), dimensions),
+            inside: None,
             vm_count,
             generation: generation.0,
             revision: revision.0,

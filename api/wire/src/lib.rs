@@ -12,8 +12,10 @@
 )]
 
 mod advice;
+mod bindings;
 pub mod certify;
 mod decision;
+mod explain;
 mod fault;
 mod fields;
 mod hardware;
@@ -30,13 +32,26 @@ mod quantities;
 mod read;
 mod rules;
 mod schema;
+mod slots;
 mod suggest;
+mod topology;
 mod vm;
 mod words;
 
 pub use advice::{AdviceEntry, AdviceTotals, AdviceView};
+pub use bindings::{
+    AcceleratorBindingView, BindingsView, BoundView, GpuBindingView, InsideView, MigBindingView,
+    NodeBindingView, NodeHoleView, PciFunctionView,
+};
+pub use explain::{
+    ChangeView, ComparisonView, CounterfactualView, ExplainRequest, ExplainSpec, ExplainedVm,
+    ExplanationView, ObstacleView, ReasonView, ScoredView, UnknownView,
+};
 pub use fault::Fault;
-pub use hardware::{AcceleratorSpec, GpuSpec, HardwareSpec, NumaNodeSpec, PciePortSpec};
+pub use hardware::{
+    AcceleratorSpec, GpuSpec, HardwareSpec, HugePagesSpec, MigProfileSpec, NicSpec, NumaNodeSpec,
+    PciePortSpec,
+};
 pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};
 pub use json::Value;
 pub use limits::Limits;
@@ -47,6 +62,7 @@ pub use overview::{
 pub use placement::{
     AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,
     PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState, ReservationView, ScoreParts,
+    reason_word,
 };
 pub use policies::{
     ActivationRequest, ActivationSpec, ConflictList, ConflictView, CostView, DiagnosticView,
@@ -60,6 +76,10 @@ pub use quantities::Quantities;
 pub use read::{At, Read, read, read_lines};
 pub use rules::{AffinitySpec, DataSpec, SelectorSpec, SpreadSpec, TaintSpec, TolerationSpec};
 pub use schema::{LabelsSchema, LevelSchema, NameSchema, complete};
+pub use slots::{BundleView, ClassPriceView, ShapeSlots, SlotsView, read_shape};
+pub use topology::{
+    AcceleratorRequestSpec, GpuRequestSpec, MigRequestSpec, NicRequestSpec, TopologySpec,
+};
 pub use vm::{
     AdoptRequest, AdoptSpec, HintsSpec, ResizeAnswer, ResizeOutcome, ResizeRequest, ResizeSpec,
     VmSpec, VmView,

@@ -41,6 +41,11 @@ impl Limits {
         Self { values: 4_000_000, ..Self::single(dimensions) }
     }
 
+    /// For a whole cluster: as `batch`, with lists as long as a large one needs.
+    pub fn cluster(dimensions: Arc<Dimensions>) -> Self {
+        Self { items: 200_000, ..Self::batch(dimensions) }
+    }
+
     /// For what NovaCron sends: command lines and environments are longer than names, and an
     /// inventory names every node of a cluster.
     pub fn novacron(dimensions: Arc<Dimensions>) -> Self {

@@ -4,7 +4,7 @@ use crate::fault::code;
 use crate::json::Value;
 use crate::quantities::Quantities;
 use crate::read::{At, Read};
-use crate::schema::NameSchema;
+use crate::schema::{NameSchema, TotalsSchema};
 use cluster::{Name, Term};
 use policy::{MAX_WEIGHT, Weights};
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,13 @@ pub struct CapacityView {
     pub vms: u64,
     /// Hosts by state.
     pub hosts_by_state: BTreeMap<String, u64>,
+    #[schema(value_type = TotalsSchema)]
     pub capacity: Quantities,
+    #[schema(value_type = TotalsSchema)]
     pub allocatable: Quantities,
+    #[schema(value_type = TotalsSchema)]
     pub allocated: Quantities,
+    #[schema(value_type = TotalsSchema)]
     pub free: Quantities,
     /// The same by pool; hosts without a pool are in none.
     pub pools: Vec<PoolCapacity>,
@@ -34,9 +38,13 @@ pub struct PoolCapacity {
     pub pool: Name,
     pub hosts: u64,
     pub vms: u64,
+    #[schema(value_type = TotalsSchema)]
     pub capacity: Quantities,
+    #[schema(value_type = TotalsSchema)]
     pub allocatable: Quantities,
+    #[schema(value_type = TotalsSchema)]
     pub allocated: Quantities,
+    #[schema(value_type = TotalsSchema)]
     pub free: Quantities,
 }
 

@@ -1,5 +1,6 @@
 //! Placements in JSON: requests, batches, decisions and reservations.
 
+use crate::bindings::BindingsView;
 use crate::fault::code;
 use crate::json::Value;
 use crate::limits::MAX_BATCH;
@@ -112,6 +113,9 @@ pub struct PlacementAnswer {
     pub score: Option<i64>,
     #[schema(required = true)]
     pub breakdown: Option<ScoreParts>,
+    /// The parts of the host that the VM gets, if it asks for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
     /// The next best hosts, best first.
     pub alternatives: Vec<AlternativeView>,
     /// How many hosts were left out, by the first reason that applied to each.
@@ -229,6 +233,7 @@ impl PlacementAnswer {
             host_incarnation,
             score,
             breakdown,
+            bindings: decision.bindings().map(|bindings| BindingsView::from(bindings.as_ref())),
             alternatives: decision.alternatives.iter().map(AlternativeView::from).collect(),
             rejections: RejectionCounts::new(&decision.rejections, dimensions),
             policy_rejections: decision
@@ -266,6 +271,7 @@ impl PlacementAnswer {
             host_incarnation: None,
             score: None,
             breakdown: None,
+            bindings: None,
             alternatives: Vec::new(),
             rejections: RejectionCounts::default(),
             policy_rejections: Vec::new(),
@@ -314,7 +320,7 @@ impl RejectionCounts {
 }
 
 /// A reason on the wire: its name, or `capacity:DIMENSION`.
-pub(crate) fn reason_word(reason: Reason, dimensions: &Dimensions) -> String {
+pub fn reason_word(reason: Reason, dimensions: &Dimensions) -> String {
     match (reason, reason.name()) {
         (_, Some(name)) => name.to_owned(),
         (Reason::Capacity(dim), None) => format!("capacity:{}", dimensions.name(dim)),

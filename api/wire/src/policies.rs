@@ -302,7 +302,7 @@ impl PolicyView {
             created_at: Time::from_unix_millis(installed.created_ms),
             updated_at: Time::from_unix_millis(installed.updated_ms),
             author: newest.map(|version| version.author.clone()).unwrap_or_default(),
-            syntax: newest.map_or("", |version| syntax_word(version.syntax)).into(),
+            syntax: newest.map_or("", |version| syntax_word(version.source.syntax())).into(),
             file: None,
             text: None,
         }
@@ -331,11 +331,11 @@ impl PolicyVersionView {
     pub fn new(version: &Version, with_text: bool) -> Self {
         Self {
             version: version.number,
-            syntax: syntax_word(version.syntax).into(),
+            syntax: syntax_word(version.source.syntax()).into(),
             created_at: Time::from_unix_millis(version.created_ms),
             author: version.author.clone(),
             description: version.description.clone(),
-            text: with_text.then(|| version.text.to_string()),
+            text: with_text.then(|| version.source.text().to_owned()),
         }
     }
 }

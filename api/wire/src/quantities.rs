@@ -97,11 +97,14 @@ impl ToSchema for Quantities {
 }
 
 pub(crate) fn amount_schema() -> ObjectBuilder {
+    unbounded_schema().maximum(Some(MAX_AMOUNT))
+}
+
+pub(crate) fn unbounded_schema() -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::Integer)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
         .minimum(Some(0))
-        .maximum(Some(MAX_AMOUNT))
 }
 
 impl Read for Amounts {

@@ -1,6 +1,6 @@
 //! Schemas that no struct stands for: names, topology levels, configured dimensions.
 
-use crate::quantities::amount_schema;
+use crate::quantities::{amount_schema, unbounded_schema};
 use cluster::{Dimensions, MAX_NAME_BYTES};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,6 +56,29 @@ impl ToSchema for LevelSchema {
     }
 }
 
+/// The schema of sums over hosts or VMs, which no limit of one host bounds.
+#[derive(Debug)]
+pub struct TotalsSchema;
+
+impl PartialSchema for TotalsSchema {
+    fn schema() -> RefOr<Schema> {
+        let mut object = ObjectBuilder::new()
+            .description(Some("A sum per resource dimension."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+        let dimensions = Dimensions::default();
+        for dim in dimensions.iter() {
+            object = object.property(dimensions.name(dim), unbounded_schema());
+        }
+        object.build().into()
+    }
+}
+
+impl ToSchema for TotalsSchema {
+    fn name() -> Cow<'static, str> {
+        "Totals".into()
+    }
+}
+
 /// The schema of an object of names by name, as labels are.
 #[derive(Debug)]
 pub struct LabelsSchema;
@@ -82,9 +105,12 @@ impl ToSchema for LabelsSchema {
 pub fn complete(api: &mut OpenApi, dimensions: &Dimensions) {
     let Some(components) = &mut api.components else { return };
     let schemas = &mut components.schemas;
-    if let Some(RefOr::T(Schema::Object(quantities))) = schemas.get_mut("Quantities") {
-        for name in dimensions.extra() {
-            quantities.properties.insert(name.to_string(), amount_schema().build().into());
+    for (name, amount) in [("Quantities", amount_schema()), ("Totals", unbounded_schema())] {
+        if let Some(RefOr::T(Schema::Object(object))) = schemas.get_mut(name) {
+            let amount = amount.build();
+            let extra =
+                dimensions.extra().iter().map(|name| (name.to_string(), amount.clone().into()));
+            object.properties.extend(extra);
         }
     }
     let generated = schemas.clone();

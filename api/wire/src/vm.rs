@@ -1,5 +1,6 @@
 //! VMs in JSON: what a caller asks for, adopting, resizing, and what the service answers.
 
+use crate::bindings::BindingsView;
 use crate::fault::code;
 use crate::fields::Fields;
 use crate::host::is_default;
@@ -10,10 +11,11 @@ use crate::quantities::{Quantities, pairs_within};
 use crate::read::{At, Read};
 use crate::rules::{AffinitySpec, DataSpec, SelectorSpec, SpreadSpec, TolerationSpec, label_map};
 use crate::schema::{LabelsSchema, NameSchema};
+use crate::topology::TopologySpec;
 use crate::words::{
     CpuUnitWord, MigratabilityWord, PriorityWord, QosWord, RestartWord, Word, choice,
 };
-use cluster::{Amounts, Dim, Dimensions, Generation, Hints, MAX_AMOUNT, Name, Vm, VmKey};
+use cluster::{Amounts, Bindings, Dim, Dimensions, Generation, Hints, MAX_AMOUNT, Name, Vm, VmKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -84,6 +86,9 @@ pub struct VmSpec {
     pub spot: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub restart: RestartWord,
+    /// Parts of the host that the VM needs. Left out: it floats over the whole host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologySpec>,
 }
 
 /// What the caller knows and the service cannot; never stronger than a rule.
@@ -111,6 +116,9 @@ pub struct AdoptSpec {
     pub vm: VmSpec,
     #[schema(value_type = NameSchema)]
     pub host_id: Name,
+    /// The parts of the host that it has, if it asks for any and they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
 }
 
 /// A new demand; dimensions that are left out stay as they are.
@@ -128,6 +136,9 @@ pub struct VmView {
     pub host_id: Name,
     /// What the VM takes on its host: its demand, after CPU normalisation.
     pub committed: Quantities,
+    /// The parts of its host that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bindings: Option<BindingsView>,
     /// The reservation that holds its place until it is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<String>,
@@ -152,6 +163,7 @@ impl VmView {
             spec: VmSpec::new(&placed.vm, dimensions),
             host_id: placed.host.clone(),
             committed: Quantities::full(&placed.committed, dimensions),
+            bindings: placed.bindings.as_deref().map(BindingsView::from),
             reservation_id,
             adopted: placed.adopted,
             over_capacity: placed.over_capacity,
@@ -217,6 +229,7 @@ impl VmSpec {
             migratability: Word(vm.migratability),
             spot: vm.spot,
             restart: Word(vm.restart),
+            topology: vm.topology.as_deref().map(TopologySpec::from),
         }
     }
 }
@@ -233,6 +246,7 @@ impl From<&Hints> for HintsSpec {
 pub struct AdoptRequest {
     pub vm: Vm,
     pub host: Name,
+    pub bindings: Option<Bindings>,
 }
 
 /// The dimensions to change, as read.
@@ -241,21 +255,11 @@ pub struct ResizeRequest {
     pub changes: Vec<(Dim, u64)>,
 }
 
-impl ResizeRequest {
-    /// The demand with the changes made.
-    pub fn applied_to(&self, demand: &Amounts) -> Amounts {
-        let mut demand = demand.clone();
-        for (dim, amount) in &self.changes {
-            demand.set(*dim, *amount);
-        }
-        demand
-    }
-}
-
 impl Read for Vm {
     fn read<'v>(value: &'v Value<'v>, at: &mut At<'v>) -> Option<Self> {
         let mut fields = at.fields(value)?;
         let vm = read_vm(&mut fields);
+        fields.read_only(&["bindings"]);
         fields.finish();
         vm
     }
@@ -266,8 +270,14 @@ impl Read for AdoptRequest {
         let mut fields = at.fields(value)?;
         let vm = read_vm(&mut fields);
         let host = fields.required("host_id");
+        let bindings = fields.optional("bindings");
+        if fields.has("bindings") && vm.as_ref().is_some_and(|vm| vm.topology.is_none()) {
+            let message = "\"bindings\" are given for a VM without \"topology\"";
+            let hint = "add what the VM asks for as \"topology\"";
+            fields.at.fault_in("bindings", code::CONFLICTING_FIELDS, message, hint);
+        }
         fields.finish();
-        Some(AdoptRequest { vm: vm?, host: host? })
+        Some(AdoptRequest { vm: vm?, host: host?, bindings })
     }
 }
 
@@ -300,6 +310,7 @@ fn read_vm(fields: &mut Fields<'_, '_>) -> Option<Vm> {
     vm.migratability = fields.or_default("migratability");
     vm.spot = fields.or_default("spot");
     vm.restart = fields.or_default("restart");
+    vm.topology = fields.optional("topology").map(Box::new);
     fields.read_only(&[
         "committed",
         "reservation_id",

@@ -3,8 +3,8 @@
 use crate::json::Value;
 use crate::read::At;
 use cluster::{
-    AffinityKind, CpuUnit, HostState, Migratability, PriceKind, PriorityClass, Qos, RestartPolicy,
-    Strategy, TaintEffect,
+    AffinityKind, Architecture, CoreClass, CpuUnit, GpuGrouping, HostState, Migratability, Near,
+    PortKind, PriceKind, PriorityClass, Qos, RestartPolicy, Siblings, Strategy, TaintEffect,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -104,6 +104,12 @@ choice!(Qos: "guaranteed" = Guaranteed, "burstable" = Burstable, "best_effort" =
 choice!(Migratability: "live" = Live, "cold" = Cold, "pinned" = Pinned);
 choice!(RestartPolicy: "always" = Always, "on_failure" = OnFailure, "never" = Never);
 choice!(AffinityKind: "together" = Together, "apart" = Apart);
+choice!(Architecture: "x86_64" = X86_64, "aarch64" = Aarch64);
+choice!(CoreClass: "performance" = Performance, "efficiency" = Efficiency);
+choice!(Siblings: "own" = Own, "idle" = Idle, "any" = Any);
+choice!(GpuGrouping: "any" = Any, "same_switch" = SameSwitch, "nvlink_clique" = NvlinkClique);
+choice!(Near: "any" = Any, "cores" = Cores, "gpus" = Gpus);
+choice!(PortKind: "root_complex" = RootComplex, "switch" = Switch, "slot" = Slot);
 choice!(Strategy:
     "balanced" = Balanced, "first_fit" = FirstFit, "best_fit" = BestFit, "worst_fit" = WorstFit,
     "ffd" = FirstFitDecreasing, "bfd" = BestFitDecreasing, "round_robin" = RoundRobin,
@@ -120,6 +126,12 @@ pub(crate) type MigratabilityWord = Word<Migratability>;
 pub(crate) type RestartWord = Word<RestartPolicy>;
 pub(crate) type AffinityKindWord = Word<AffinityKind>;
 pub(crate) type StrategyWord = Word<Strategy>;
+pub(crate) type ArchitectureWord = Word<Architecture>;
+pub(crate) type CoreClassWord = Word<CoreClass>;
+pub(crate) type SiblingsWord = Word<Siblings>;
+pub(crate) type GpuGroupingWord = Word<GpuGrouping>;
+pub(crate) type NearWord = Word<Near>;
+pub(crate) type PortKindWord = Word<PortKind>;
 
 #[cfg(test)]
 mod tests {

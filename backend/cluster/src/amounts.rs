@@ -143,6 +143,11 @@ impl Amounts {
         }
     }
 
+    /// With other amounts of some dimensions; the others stay.
+    pub fn changed(&self, changes: &[(Dim, u64)]) -> Self {
+        changes.iter().fold(self.clone(), |amounts, (dim, amount)| amounts.with(*dim, *amount))
+    }
+
     pub fn with(mut self, dim: Dim, amount: u64) -> Self {
         self.set(dim, amount);
         self

@@ -1,8 +1,9 @@
 //! A decision: where a VM goes and why, or why nowhere.
 
-use crate::{Dim, Name, Revision, VmKey};
+use crate::{Bindings, Dim, Name, Revision, VmKey};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// How a host is chosen among those that may take the VM.
 #[derive(
@@ -139,9 +140,19 @@ pub enum Reason {
     /// A filter of an active policy.
     Policy,
     Capacity(Dim),
+    /// Architecture or CPU features.
+    Architecture,
+    /// The thermal limit.
+    Heat,
+    /// GPUs of the kind and number, near each other.
+    Gpus,
+    /// NIC functions or accelerators.
+    Devices,
+    /// Cores and memory on NUMA nodes, and what has to be near them.
+    Numa,
 }
 
-/// The order in which reasons are tried; `Capacity` follows, by dimension.
+/// The order in which reasons are tried; `Capacity` follows, by dimension, then `INSIDE_REASONS`.
 pub const REASON_ORDER: [Reason; 11] = [
     Reason::HostState,
     Reason::Pool,
@@ -155,6 +166,10 @@ pub const REASON_ORDER: [Reason; 11] = [
     Reason::Spread,
     Reason::Policy,
 ];
+
+/// What is tried last, in this order, and only for VMs that ask for parts of a host.
+pub const INSIDE_REASONS: [Reason; 5] =
+    [Reason::Architecture, Reason::Heat, Reason::Gpus, Reason::Devices, Reason::Numa];
 
 impl Reason {
     /// The reason's name on the wire; capacity is named by its dimension, so `None` there.
@@ -172,6 +187,11 @@ impl Reason {
             Reason::Spread => "spread",
             Reason::Policy => "policy",
             Reason::Capacity(_) => return None,
+            Reason::Architecture => "architecture",
+            Reason::Heat => "heat",
+            Reason::Gpus => "gpus",
+            Reason::Devices => "devices",
+            Reason::Numa => "numa",
         })
     }
 }
@@ -220,6 +240,8 @@ pub enum Verdict {
         incarnation: u64,
         score: i64,
         breakdown: Breakdown,
+        /// The parts of the host that the VM gets, if it asks for any.
+        bindings: Option<Arc<Bindings>>,
     },
     /// No host can take the VM; `Decision::rejections` accounts for every host.
     Rejected,
@@ -248,6 +270,14 @@ impl Decision {
     pub fn host(&self) -> Option<&Name> {
         match &self.verdict {
             Verdict::Placed { host, .. } => Some(host),
+            Verdict::Rejected => None,
+        }
+    }
+
+    /// The parts of its host that the VM gets.
+    pub fn bindings(&self) -> Option<&Arc<Bindings>> {
+        match &self.verdict {
+            Verdict::Placed { bindings, .. } => bindings.as_ref(),
             Verdict::Rejected => None,
         }
     }

@@ -73,6 +73,19 @@ impl Host {
         (physical.saturating_mul(permille) / 1000).min(MAX_AMOUNT)
     }
 
+    /// What is there and not kept back: all that can be guaranteed, whatever else is promised.
+    pub fn physical(&self, dim: Dim) -> u64 {
+        self.capacity.get(dim).saturating_sub(self.reserved.get(dim)).min(MAX_AMOUNT)
+    }
+
+    /// How much shared CPU a thread carries, with its default filled in.
+    pub fn cpu_overcommit_permille(&self) -> u64 {
+        match self.overcommit_permille.get(Dim::CPU_MILLIS) {
+            0 => 1000,
+            permille => permille,
+        }
+    }
+
     /// The benchmark factor with its default filled in.
     pub fn speed_permille(&self) -> u64 {
         if self.benchmark_permille == 0 { 1000 } else { u64::from(self.benchmark_permille) }

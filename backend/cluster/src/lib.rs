@@ -5,6 +5,7 @@
 //! Everything that is compared is an integer with its unit in its name.
 
 mod amounts;
+pub mod assignment;
 mod decision;
 mod hardware;
 mod hardware_check;
@@ -12,6 +13,7 @@ mod host;
 mod index;
 mod labels;
 mod name;
+mod plan;
 mod rules;
 mod snapshot;
 mod topology;
@@ -21,8 +23,8 @@ mod vm;
 
 pub use amounts::{Amounts, Dim, DimensionError, Dimensions, MAX_AMOUNT, MAX_DIMENSIONS};
 pub use decision::{
-    Alternative, Breakdown, Decision, PolicyRejection, REASON_ORDER, Reason, Rejections, Strategy,
-    Term, Verdict,
+    Alternative, Breakdown, Decision, INSIDE_REASONS, PolicyRejection, REASON_ORDER, Reason,
+    Rejections, Strategy, Term, Verdict,
 };
 pub use hardware::{
     Accelerator, Architecture, CoreClass, DriverVersion, Gpu, Hardware, HugePages, MigProfile, Nic,
@@ -36,6 +38,7 @@ pub use host::{Foreign, Host, HostState, Power, Price, PriceKind, RegionLatency}
 pub use index::{Column, Generation, HostIx, Index, Revision, VmIx};
 pub use labels::Labels;
 pub use name::{MAX_NAME_BYTES, Name, NameError};
+pub use plan::{Claim, Plan, Step, Wave};
 pub use rules::{
     Affinity, AffinityKind, Selector, SelectorOp, Spread, Strength, Subject, Taint, TaintEffect,
     Toleration, TolerationOp,

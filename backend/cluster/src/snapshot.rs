@@ -1,6 +1,6 @@
 //! A snapshot: an immutable view of the cluster at one revision.
 
-use crate::{Amounts, Dimensions, Host, Name, Revision, Vm};
+use crate::{Amounts, Bindings, Dimensions, Host, Name, Revision, Vm};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ pub struct Placed {
     pub host: Name,
     /// What the VM takes on this host: its demand, after CPU normalisation.
     pub committed: Amounts,
+    /// What it has of this host's parts; `None` if it asked for none, or nobody knows.
+    pub bindings: Option<Arc<Bindings>>,
     /// Adopted beyond the host's room: reported, and exempt from the capacity check.
     pub over_capacity: bool,
     /// Was running already when it was recorded; no rule was asked about its place.

@@ -78,18 +78,12 @@ impl Bindings {
     /// The exclusive threads in the list format of Linux: `0-3,8`. The numbers are those of
     /// `Hardware::cpus_of`; an agent whose system counts siblings otherwise translates them.
     pub fn cpuset(&self) -> String {
-        let mut text = String::new();
-        let mut rest = self.cpus.as_slice();
-        while let Some(&first) = rest.first() {
-            let run = rest.iter().zip(first..).take_while(|(cpu, next)| *cpu == next).count();
-            let separator = if text.is_empty() { "" } else { "," };
-            match run {
-                1 => text.push_str(&format!("{separator}{first}")),
-                _ => text.push_str(&format!("{separator}{first}-{}", rest[run - 1])),
-            }
-            rest = &rest[run..];
-        }
-        text
+        ranges(&self.cpus)
+    }
+
+    /// The threads that stay idle, in the same format.
+    pub fn idle_cpuset(&self) -> String {
+        ranges(&self.idle_cpus)
     }
 
     /// How close the VM's GPUs are: 3 one NVLink clique, 2 one switch, 1 one NUMA node, 0 apart.
@@ -113,6 +107,22 @@ impl Bindings {
             0
         })
     }
+}
+
+/// Runs of ascending numbers: `0-3,8`.
+fn ranges(cpus: &[u16]) -> String {
+    let mut text = String::new();
+    let mut rest = cpus;
+    while let Some(&first) = rest.first() {
+        let run = rest.iter().zip(first..).take_while(|(cpu, next)| *cpu == next).count();
+        let separator = if text.is_empty() { "" } else { "," };
+        match run {
+            1 => text.push_str(&format!("{separator}{first}")),
+            _ => text.push_str(&format!("{separator}{first}-{}", rest[run - 1])),
+        }
+        rest = &rest[run..];
+    }
+    text
 }
 
 impl GpuAmount {

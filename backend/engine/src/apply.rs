@@ -11,7 +11,8 @@ use crate::effects::{Change, Changes};
 use crate::planted::{self, Bug};
 use crate::state::{DecisionId, Health, HostEntry, State, VmEntry};
 use cluster::{
-    Amounts, Foreign, Generation, Host, HostIx, HostState, Name, Revision, Strategy, VmIx, VmKey,
+    Amounts, Foreign, Generation, Host, HostIx, HostState, Name, Qos, Revision, Strategy, Vm, VmIx,
+    VmKey,
 };
 use std::sync::Arc;
 
@@ -167,6 +168,7 @@ impl Step<'_> {
             vm: Arc::clone(&placing.vm),
             host,
             committed: placing.committed.clone(),
+            bindings: placing.decision.bindings().cloned(),
             generation: Generation(1),
             adopted: false,
             over_capacity: false,
@@ -184,6 +186,7 @@ impl Step<'_> {
             vm: Arc::clone(&adoption.vm),
             host,
             committed: adoption.committed.clone(),
+            bindings: adoption.bindings.clone(),
             generation: Generation(1),
             adopted: true,
             over_capacity: adoption.over_capacity,
@@ -203,21 +206,29 @@ impl Step<'_> {
         self.give_back(before.host, &before.committed)?;
         self.changes.push(Change::vm_removed(&before));
         self.take(before.host, &resizing.committed)?;
-        let host = self.host_mut(before.host)?;
-        let exceeds = resizing
-            .committed
-            .iter()
-            .any(|(d, _)| host.allocated.get(d) > host.host.allocatable(d));
+        let exceeds = self.exceeds(before.host, &before.vm, &resizing.committed)?;
         let entry = self.vm_mut(ix)?;
         let mut vm = before.vm.as_ref().clone();
         vm.demand = resizing.demand.clone();
         entry.vm = Arc::new(vm);
         entry.committed = resizing.committed.clone();
+        entry.bindings = resizing.bindings.clone();
         entry.generation = entry.generation.next();
         // A VM may shrink on a host that is over its room, and the host may be over it still.
         entry.over_capacity = before.over_capacity && exceeds;
         self.changes.push(Change::VmAdded(ix));
         Ok(())
+    }
+
+    /// Whether a host is over its room in a dimension that the VM takes something of.
+    fn exceeds(&mut self, ix: HostIx, vm: &Vm, committed: &Amounts) -> Result<bool, Broken> {
+        let host = self.host_mut(ix)?.clone();
+        let others = self.state.guaranteed_on(&host, Some(&vm.key));
+        Ok(committed.iter().any(|(dim, amount)| {
+            let guaranteed = others.get(dim).saturating_add(amount);
+            host.allocated.get(dim) > host.host.allocatable(dim)
+                || vm.qos == Qos::Guaranteed && guaranteed > host.host.physical(dim)
+        }))
     }
 
     fn confirm(&mut self, reservation: u64) -> Result<(), Broken> {

@@ -30,14 +30,14 @@ pub(crate) fn host(host: &Host, dimensions: &Dimensions) -> Result<(), Refusal> 
     at_most("taints", host.taints.len())?;
     at_most("latencies", host.latencies.len())?;
     at_most("datastores", host.datastores.len())?;
-    at_most("hardware.numa_nodes", host.hardware.numa_nodes.len())?;
-    at_most("hardware.pcie_ports", host.hardware.pcie_ports.len())?;
-    at_most("hardware.gpus", host.hardware.gpus.len())?;
-    at_most("hardware.accelerators", host.hardware.accelerators.len())
+    host.hardware.check().map_err(|error| invalid("hardware", &error.to_string()))
 }
 
 pub(crate) fn vm(vm: &Vm, dimensions: &Dimensions) -> Result<(), Refusal> {
     demand(&vm.demand, dimensions)?;
+    if let Some(topology) = &vm.topology {
+        topology.check().map_err(|error| invalid("topology", &error.to_string()))?;
+    }
     at_most("labels", vm.labels.len())?;
     at_most("groups", vm.groups.len())?;
     at_most("selectors", vm.selectors.len())?;

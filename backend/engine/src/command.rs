@@ -5,7 +5,9 @@
 
 use crate::report::{UseReports, VmReport};
 use crate::state::Health;
-use cluster::{Amounts, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey};
+use cluster::{
+    Amounts, Bindings, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey,
+};
 use policy::Policy;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -99,6 +101,8 @@ pub struct Adoption {
     pub vm: Arc<Vm>,
     pub host: Name,
     pub committed: Amounts,
+    /// The parts of the host that it has, as far as anybody knows.
+    pub bindings: Option<Arc<Bindings>>,
     /// The VM did not fit and was taken in all the same.
     pub over_capacity: bool,
     pub request_hash: [u8; 16],
@@ -109,6 +113,8 @@ pub struct Resizing {
     pub vm: VmKey,
     pub demand: Amounts,
     pub committed: Amounts,
+    /// What it has of its host from now on, if it is bound.
+    pub bindings: Option<Arc<Bindings>>,
 }
 
 impl Entry {

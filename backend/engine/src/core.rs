@@ -3,9 +3,11 @@
 use crate::apply::{Broken, apply};
 use crate::command::Entry;
 use crate::effects::{Change, Changes};
+use crate::prepared::Prepared;
 use crate::state::State;
-use cluster::HostIx;
+use cluster::{HostIx, Vm};
 use policy::ActiveSet;
+use solver::topology::Clash;
 use solver::{Problem, Scratch};
 use std::sync::Arc;
 use verify::Ledger;
@@ -22,6 +24,8 @@ pub struct Core {
     pub(crate) scratch: Scratch,
     /// The policies in force, compiled.
     pub(crate) policies: Arc<ActiveSet>,
+    /// The change of policies that is being made, if somebody has worked it out beforehand.
+    pub(crate) prepared: Option<Box<Prepared>>,
 }
 
 impl Core {
@@ -35,8 +39,12 @@ impl Core {
             }
             for (_, entry) in state.vms() {
                 problem.add_vm(entry.host, &entry.vm, &entry.committed);
+                if let Some(bindings) = &entry.bindings {
+                    let taken = problem.take(entry.host, bindings);
+                    taken.map_err(|clash| broken(&state, twice(&entry.vm, &clash)))?;
+                }
             }
-            problem
+            Ok(problem)
         };
         let open_ledger = || {
             let mut ledger = Ledger::new(dimensions);
@@ -47,16 +55,21 @@ impl Core {
                 ledger
                     .add_vm(entry.host, &entry.vm, &entry.committed)
                     .map_err(|error| broken(&state, error.to_string()))?;
+                if let Some(bindings) = &entry.bindings {
+                    ledger
+                        .bind(entry.host, &entry.vm.key, bindings)
+                        .map_err(|error| broken(&state, error.to_string()))?;
+                }
             }
             Ok(ledger)
         };
         // The two tables share nothing, so a large cluster is compiled on both cores.
         let (problem, ledger) = if state.vm_count() < WORTH_A_THREAD {
-            (compile(), open_ledger()?)
+            (compile()?, open_ledger()?)
         } else {
             std::thread::scope(|scope| {
                 let ledger = scope.spawn(open_ledger);
-                let problem = compile();
+                let problem = compile()?;
                 match ledger.join() {
                     Ok(ledger) => Ok((problem, ledger?)),
                     Err(_) => Err(broken(&state, "the verifier's table panicked".into())),
@@ -65,7 +78,7 @@ impl Core {
         };
         let policies = Arc::new(ActiveSet::default());
         let scratch = Scratch::default();
-        let mut core = Self { state, problem, ledger, scratch, policies };
+        let mut core = Self { state, problem, ledger, scratch, policies, prepared: None };
         core.install_policies()?;
         Ok(core)
     }
@@ -115,11 +128,26 @@ impl Core {
                 Change::VmAdded(ix) => match self.state.vms.get(*ix).map(Arc::clone) {
                     Some(entry) => {
                         self.problem.add_vm(entry.host, &entry.vm, &entry.committed);
-                        self.ledger.add_vm(entry.host, &entry.vm, &entry.committed)
+                        let added = self.ledger.add_vm(entry.host, &entry.vm, &entry.committed);
+                        if let Some(bindings) = &entry.bindings {
+                            let taken = self.problem.take(entry.host, bindings);
+                            taken.map_err(|clash| broken(&self.state, twice(&entry.vm, &clash)))?;
+                            added.and_then(|()| {
+                                self.ledger.bind(entry.host, &entry.vm.key, bindings)
+                            })
+                        } else {
+                            added
+                        }
                     }
                     None => Ok(()),
                 },
-                Change::VmRemoved { host, vm, committed } => {
+                Change::VmRemoved { host, vm, committed, bindings } => {
+                    if let Some(bindings) = bindings {
+                        let given = self.problem.give_back(*host, bindings);
+                        given.map_err(|clash| broken(&self.state, twice(vm, &clash)))?;
+                        let unbound = self.ledger.unbind(*host, &vm.key, bindings);
+                        unbound.map_err(|error| broken(&self.state, error.to_string()))?;
+                    }
                     self.problem.remove_vm(*host, vm, committed);
                     self.ledger.remove_vm(*host, vm, committed)
                 }
@@ -139,8 +167,16 @@ impl Core {
         Ok(())
     }
 
-    /// Compiles the active policies and puts them in force for the requests that follow.
+    /// Puts the active policies in force for the requests that follow; compiles them, unless that
+    /// is done already.
     fn install_policies(&mut self) -> Result<(), Broken> {
+        if let Some(prepared) = self.prepared.take() {
+            let (columns, different) = prepared.into_fleet().hand_over(&self.state);
+            self.policies = Arc::clone(columns.set());
+            let different = different.iter().map(|(ix, host)| (*ix, host.as_ref()));
+            self.problem.install_policies(columns, self.state.dimensions(), different);
+            return Ok(());
+        }
         let active = self.state.library.active_set();
         let active = active.map_err(|error| broken(&self.state, error.to_string()))?;
         self.policies = Arc::new(active);
@@ -163,6 +199,11 @@ impl Core {
             self.ledger.put_host(ix, &host);
         }
     }
+}
+
+/// Parts that are taken twice, or given back twice.
+fn twice(vm: &Vm, clash: &Clash) -> String {
+    format!("bindings of VM {} do not fit those of others: {clash}", vm.key)
 }
 
 fn broken(state: &State, what: String) -> Broken {

@@ -47,15 +47,17 @@ impl Core {
     /// Decides many requests together, each on the result of those before it. With `atomic`, one
     /// that cannot be placed rejects them all.
     ///
-    /// The requests share the first one's strategy.
+    /// The requests share the first one's strategy. Refused when it is `abandoned` on the way.
     pub fn decide_batch(
         &mut self,
         requests: &[PlaceRequest],
         atomic: bool,
+        abandoned: &dyn Fn() -> bool,
     ) -> Result<Vec<Placing>, Refusal> {
         let Some(first) = requests.first() else { return Ok(Vec::new()) };
         let how = self.how(first);
-        let Together { choices, prints } = self.choose_together(requests, &how, atomic)?;
+        let Together { choices, prints } =
+            self.choose_together(requests, &how, atomic, abandoned)?;
         let placings = requests.iter().zip(prints).zip(choices);
         let placing = |((request, print), choice)| self.placing(request, print, &how, choice);
         Ok(placings.map(placing).collect())
@@ -78,13 +80,17 @@ impl Core {
         choice: Choice,
     ) -> Placing {
         let (verdict, committed) = match choice.host {
-            Some(Chosen { host, score, breakdown, committed }) => match self.state.host(host) {
-                Some(entry) => {
-                    let (host, incarnation) = (entry.host.id.clone(), entry.host.incarnation);
-                    (Verdict::Placed { host, incarnation, score, breakdown }, committed)
+            Some(Chosen { host, score, breakdown, committed, bindings }) => {
+                match self.state.host(host) {
+                    Some(entry) => {
+                        let (host, incarnation) = (entry.host.id.clone(), entry.host.incarnation);
+                        let verdict =
+                            Verdict::Placed { host, incarnation, score, breakdown, bindings };
+                        (verdict, committed)
+                    }
+                    None => (Verdict::Rejected, Default::default()),
                 }
-                None => (Verdict::Rejected, Default::default()),
-            },
+            }
             None => (Verdict::Rejected, Default::default()),
         };
         let alternatives = choice.alternatives.iter().filter_map(|(host, score)| {
@@ -153,7 +159,17 @@ pub(crate) fn verified(
         let dimensions = state.dimensions();
         ledger.check_policies(policies, dimensions, vm, chosen.host, &entry.effective_host())
     };
-    match violations.into_iter().next().or_else(by_policy) {
+    let by_parts = || {
+        let found = ledger.check_bindings(
+            vm,
+            chosen.host,
+            &entry.host,
+            &chosen.committed,
+            chosen.bindings.as_deref(),
+        );
+        found.into_iter().next()
+    };
+    match violations.into_iter().next().or_else(by_policy).or_else(by_parts) {
         None => Ok(()),
         Some(violation) => Err(Refusal::Unverified(violation.to_string())),
     }
@@ -173,6 +189,12 @@ fn only_on(vm: &Vm, hosts: Vec<Name>) -> Vm {
 
 /// The planted bug: the host that the caller named, taken on trust.
 fn unchecked(host: HostIx, vm: &Vm) -> Choice {
-    let (score, breakdown, committed) = (0, Breakdown::default(), vm.demand.clone());
-    Choice { host: Some(Chosen { host, score, breakdown, committed }), ..Choice::default() }
+    let chosen = Chosen {
+        host,
+        score: 0,
+        breakdown: Breakdown::default(),
+        committed: vm.demand.clone(),
+        bindings: None,
+    };
+    Choice { host: Some(chosen), ..Choice::default() }
 }

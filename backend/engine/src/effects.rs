@@ -1,7 +1,7 @@
 //! What one command changed: for the tables that follow the state, and for the state's hash.
 
 use crate::state::{State, VmEntry};
-use cluster::{Amounts, HostIx, Name, Vm, VmIx, VmKey};
+use cluster::{Amounts, Bindings, HostIx, Name, Vm, VmIx, VmKey};
 use policy::Edit;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub enum Change {
         host: HostIx,
         vm: Arc<Vm>,
         committed: Amounts,
+        bindings: Option<Arc<Bindings>>,
     },
     /// Something about the VM changed that takes no room.
     VmKept(VmIx),
@@ -39,6 +40,7 @@ impl Change {
             host: entry.host,
             vm: Arc::clone(&entry.vm),
             committed: entry.committed.clone(),
+            bindings: entry.bindings.clone(),
         }
     }
 }
@@ -145,6 +147,9 @@ impl Canon {
         self.number(entry.generation.0);
         self.number(entry.host.0.into());
         self.amounts(&entry.committed);
+        if let Some(bindings) = &entry.bindings {
+            self.raw(&postcard::to_stdvec(bindings.as_ref()).unwrap_or_default());
+        }
         self.tag(entry.over_capacity.into());
         self.number(entry.heard_ns);
         self.tag(entry.included.into());

@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::history::History;
 use crate::pace::Pace;
 use crate::planted::{self, Bug};
+use crate::prepared::Prepared;
 use crate::recover::{self, OpenError};
 use crate::request::{Call, IdempotencyKey, Outcome, Placement, Refusal, Reply, Request};
 use crate::snapshots::Unwritten;
@@ -51,6 +52,27 @@ pub struct Engine<L> {
     in_flight: FxHashMap<IdempotencyKey, ([u8; 16], Reply)>,
     pace: Pace,
     failure: Option<String>,
+}
+
+/// What comes with a call beside the request.
+#[derive(Default)]
+pub struct Aid<'a> {
+    /// A change of policies, worked out beforehand.
+    pub prepared: Option<Box<Prepared>>,
+    /// Whether nobody waits for the answer any more; asked while working out what takes long.
+    pub abandoned: Option<&'a dyn Fn() -> bool>,
+}
+
+impl Aid<'_> {
+    fn is_abandoned(&self) -> bool {
+        self.abandoned.is_some_and(|abandoned| abandoned())
+    }
+}
+
+impl std::fmt::Debug for Aid<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Aid").field("prepared", &self.prepared).finish_non_exhaustive()
+    }
 }
 
 /// What a commit made durable, in order.
@@ -116,6 +138,16 @@ impl<L: CommandLog> Engine<L> {
     /// Works out a request, applies it and queues its record. The reply is a promise: it becomes
     /// an answer when `commit` has returned.
     pub fn propose(&mut self, call: &Call, now_ms: u64) -> Result<Reply, Refusal> {
+        self.propose_with(call, now_ms, Aid::default())
+    }
+
+    /// The same with what the caller brings along.
+    pub fn propose_with(
+        &mut self,
+        call: &Call,
+        now_ms: u64,
+        mut aid: Aid<'_>,
+    ) -> Result<Reply, Refusal> {
         if self.failure.is_some() {
             return Err(Refusal::OutcomeUnknown);
         }
@@ -128,7 +160,8 @@ impl<L: CommandLog> Engine<L> {
             core.expire_without_a_record(now_ms);
         }
         let time_ms = self.time_of(core.state(), now_ms);
-        let plan = core.plan(&call.request, time_ms)?;
+        core.prepared = aid.prepared.take();
+        let plan = core.plan(&call.request, time_ms, &|| aid.is_abandoned())?;
         let Some(command) = plan.command else {
             let outcome = self.recalled(plan.outcome);
             return Ok(Reply { revision: core.state().revision(), outcome });
@@ -154,10 +187,21 @@ impl<L: CommandLog> Engine<L> {
 
     /// What `propose` would answer, without doing it.
     pub fn preview(&mut self, request: &Request, now_ms: u64) -> Result<Reply, Refusal> {
+        self.preview_with(request, now_ms, Aid::default())
+    }
+
+    /// The same with what the caller brings along.
+    pub fn preview_with(
+        &mut self,
+        request: &Request,
+        now_ms: u64,
+        mut aid: Aid<'_>,
+    ) -> Result<Reply, Refusal> {
         let core = Arc::clone(&self.core);
         let mut core = core.write();
         let time_ms = self.time_of(core.state(), now_ms);
-        let plan = core.plan(request, time_ms)?;
+        core.prepared = aid.prepared.take();
+        let plan = core.plan(request, time_ms, &|| aid.is_abandoned())?;
         let outcome = self.recalled(plan.outcome);
         Ok(Reply { revision: core.state().revision(), outcome })
     }

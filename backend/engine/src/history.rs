@@ -95,7 +95,7 @@ impl History {
             Command::Place(placing) => core.decide(&request(placing)).ok(),
             Command::PlaceBatch { atomic, placings } => {
                 let requests: Vec<_> = placings.iter().map(request).collect();
-                let decided = core.decide_batch(&requests, *atomic).ok();
+                let decided = core.decide_batch(&requests, *atomic, &|| false).ok();
                 decided.and_then(|decided| decided.into_iter().nth(id.position as usize))
             }
             _ => None,

@@ -10,7 +10,9 @@ use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::request::{Outcome, PlaceRequest, Placement, PutMode, Refusal, Request, fingerprint};
 use crate::state::{DecisionId, Health, HostEntry, VmEntry};
-use cluster::{Amounts, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Vm, VmKey};
+use cluster::{
+    Amounts, Bindings, CpuUnit, Dim, Generation, Host, HostIx, HostState, Name, Vm, VmKey,
+};
 use policy::{Edit, EditError, Policy};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -40,7 +42,13 @@ const EXPIRE_AT_ONCE: usize = 1_000;
 
 impl Core {
     /// Works out `request` at the state's time `time_ms`.
-    pub(crate) fn plan(&mut self, request: &Request, time_ms: u64) -> Result<Plan, Refusal> {
+    /// `abandoned` is asked now and then while it takes long.
+    pub(crate) fn plan(
+        &mut self,
+        request: &Request,
+        time_ms: u64,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Result<Plan, Refusal> {
         match request {
             Request::DeclareDimensions(dimensions) => {
                 let kept = self.state.dimensions().check_extended_by(dimensions);
@@ -68,10 +76,12 @@ impl Core {
                 Plan::change(command, Outcome::HostRemoved { vms })
             }
             Request::Place(request) => self.plan_place(request, time_ms),
-            Request::PlaceBatch { requests, atomic } => self.plan_batch(requests, *atomic, time_ms),
-            Request::Adopt { vm, host } => self.plan_adopt(vm, host),
-            Request::Resize { vm, demand, if_generation } => {
-                self.plan_resize(vm, demand, *if_generation)
+            Request::PlaceBatch { requests, atomic } => {
+                self.plan_batch(requests, *atomic, time_ms, abandoned)
+            }
+            Request::Adopt { vm, host, bindings } => self.plan_adopt(vm, host, bindings.as_ref()),
+            Request::Resize { vm, changes, if_generation } => {
+                self.plan_resize(vm, changes, *if_generation)
             }
             Request::RemoveVm { vm, if_generation } => {
                 let entry = self.known_vm(vm)?;
@@ -119,6 +129,7 @@ impl Core {
             return Err(Refusal::HostExists(host.id.clone()));
         }
         self.check_room_kept(host, entry)?;
+        self.check_parts_kept(host, entry)?;
         let outcome = Outcome::Host { generation: entry.generation.next(), created: false };
         Plan::change(Command::PutHost(Box::new(host.clone())), outcome)
     }
@@ -135,6 +146,16 @@ impl Core {
             let room = host.allocatable(dim);
             let problem =
                 format!("leaves {room} for VMs, but {committed} is committed; move VMs first");
+            return Err(check::invalid(&field, &problem));
+        }
+        let guaranteed = self.state.guaranteed_on(entry, None);
+        let short = guaranteed.iter().find(|(dim, amount)| {
+            host.physical(*dim) < *amount && host.physical(*dim) < entry.host.physical(*dim)
+        });
+        if let Some((dim, amount)) = short {
+            let field = format!("capacity.{}", self.state.dimensions().name(dim));
+            let there = host.physical(dim);
+            let problem = format!("is {there} less reserved, but {amount} is guaranteed to VMs");
             return Err(check::invalid(&field, &problem));
         }
         let measured = |ix: &cluster::VmIx| {
@@ -192,6 +213,7 @@ impl Core {
         requests: &[PlaceRequest],
         atomic: bool,
         time_ms: u64,
+        abandoned: &dyn Fn() -> bool,
     ) -> Result<Plan, Refusal> {
         if requests.len() > check::MAX_BATCH {
             let problem =
@@ -216,7 +238,7 @@ impl Core {
         }
         let fresh = requests.iter().zip(&before).filter(|(_, before)| before.is_none());
         let fresh: Vec<PlaceRequest> = fresh.map(|(request, _)| request.clone()).collect();
-        let mut placings = self.decide_batch(&fresh, atomic)?;
+        let mut placings = self.decide_batch(&fresh, atomic, abandoned)?;
         let mut holds = 0u64;
         for (placing, request) in placings.iter_mut().zip(&fresh) {
             if placing.decision.host().is_some() && request.hold_ttl_ms.is_some() {
@@ -233,10 +255,18 @@ impl Core {
         Plan::change(Command::PlaceBatch { atomic, placings }, outcome)
     }
 
-    fn plan_adopt(&mut self, vm: &Arc<Vm>, host: &Name) -> Result<Plan, Refusal> {
+    fn plan_adopt(
+        &mut self,
+        vm: &Arc<Vm>,
+        host: &Name,
+        bindings: Option<&Arc<Bindings>>,
+    ) -> Result<Plan, Refusal> {
         check::vm(vm, self.state.dimensions())?;
-        let (_, entry) = self.known_host(host)?;
-        let request_hash = fingerprint(&(vm, host));
+        let (ix, entry) = self.known_host(host)?;
+        let request_hash = match bindings {
+            None => fingerprint(&(vm, host)),
+            Some(bindings) => fingerprint(&(vm, host, bindings)),
+        };
         if let Some((_, known)) = self.state.find_vm(&vm.key) {
             if known.request_hash == request_hash {
                 let (generation, over_capacity) = (known.generation, known.over_capacity);
@@ -245,7 +275,11 @@ impl Core {
             }
             return Err(self.vm_exists(known));
         }
-        let adoption = reports::adoption(Arc::clone(vm), entry, &Amounts::zero(), request_hash);
+        if let Some(bindings) = bindings {
+            self.check_parts_free(vm, ix, bindings)?;
+        }
+        let mut adoption = self.adoption(Arc::clone(vm), entry, None, request_hash);
+        adoption.bindings = bindings.cloned();
         let over_capacity = adoption.over_capacity;
         let outcome =
             Outcome::Adopted { generation: Generation(1), over_capacity, repeated: false };
@@ -255,13 +289,14 @@ impl Core {
     fn plan_resize(
         &mut self,
         key: &VmKey,
-        demand: &Amounts,
+        changes: &[(Dim, u64)],
         if_generation: Option<Generation>,
     ) -> Result<Plan, Refusal> {
-        check::demand(demand, self.state.dimensions())?;
         let entry = self.known_vm(key)?.clone();
+        let demand = entry.vm.demand.changed(changes);
+        check::demand(&demand, self.state.dimensions())?;
         check_generation(if_generation, entry.generation)?;
-        if entry.vm.demand == *demand {
+        if entry.vm.demand == demand {
             return Plan::nothing(Outcome::Resized { generation: entry.generation });
         }
         let mut vm = entry.vm.as_ref().clone();
@@ -270,15 +305,13 @@ impl Core {
             return Err(Refusal::UnknownVm(key.clone()));
         };
         let committed = demand_on(&vm, &host.host);
-        let others = host.allocated.saturating_sub(&entry.committed);
-        let others = others.checked_add(&host.foreign().used).unwrap_or(others);
+        let room = self.state.room_for(host, &entry);
         let short = committed.iter().find(|(dim, amount)| {
             // Shrinking in a dimension is always possible, even where the host is over its room.
-            *amount > entry.committed.get(*dim)
-                && others.get(*dim).saturating_add(*amount) > host.host.allocatable(*dim)
+            *amount > entry.committed.get(*dim) && *amount > room.get(*dim)
         });
         if let Some((dim, amount)) = short {
-            let free = host.host.allocatable(dim).saturating_sub(others.get(dim));
+            let free = room.get(dim);
             let name = self.state.dimensions().name(dim);
             return Err(Refusal::DoesNotFit {
                 vm: key.clone(),
@@ -287,7 +320,8 @@ impl Core {
             });
         }
         let generation = entry.generation.next();
-        let resizing = Resizing { vm: key.clone(), demand: demand.clone(), committed };
+        let bindings = self.bound_anew(&entry, &vm, &committed)?;
+        let resizing = Resizing { vm: key.clone(), demand, committed, bindings };
         Plan::change(Command::Resize(Box::new(resizing)), Outcome::Resized { generation })
     }
 
@@ -329,11 +363,26 @@ impl Core {
         Plan::change(Command::InstallPolicy(policy.clone()), Outcome::Policy(policy))
     }
 
-    fn plan_edit(&self, edit: &Edit, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+    fn plan_edit(&mut self, edit: &Edit, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+        self.prepared.take_if(|prepared| !prepared.is_for(edit, &self.state));
         let current = self.state.policy();
         if let Some(seen) = if_revision.filter(|&seen| seen != current.revision) {
             return Err(Refusal::Stale { seen, current: current.revision });
         }
+        let is_new = match &self.prepared {
+            Some(prepared) => prepared.is_new,
+            None => self.check_edit(edit)?,
+        };
+        if !is_new {
+            return Plan::nothing(Outcome::Policy(current.clone()));
+        }
+        let policy = Policy { revision: current.revision.saturating_add(1), ..current.clone() };
+        let command = Command::EditPolicy(Box::new(edit.clone()));
+        Plan::change(command, Outcome::Policy(policy))
+    }
+
+    /// Whether the change can be made, and if so, whether it changes anything.
+    fn check_edit(&self, edit: &Edit) -> Result<bool, Refusal> {
         let checked = self.state.library().check(edit).map_err(|error| match error {
             EditError::Unknown(policy) => Refusal::UnknownPolicy(policy.to_string()),
             other => {
@@ -341,12 +390,7 @@ impl Core {
                 Refusal::PolicyRefused { policy, problem }
             }
         })?;
-        if !checked.is_new {
-            return Plan::nothing(Outcome::Policy(current.clone()));
-        }
-        let policy = Policy { revision: current.revision.saturating_add(1), ..current.clone() };
-        let command = Command::EditPolicy(Box::new(edit.clone()));
-        Plan::change(command, Outcome::Policy(policy))
+        Ok(checked.is_new)
     }
 
     fn plan_tick(&self, time_ms: u64) -> Result<Plan, Refusal> {
@@ -410,7 +454,7 @@ impl Core {
 }
 
 /// What the VM takes on this host.
-pub(crate) fn demand_on(vm: &Vm, host: &Host) -> Amounts {
+pub fn demand_on(vm: &Vm, host: &Host) -> Amounts {
     match vm.cpu_unit {
         CpuUnit::Raw => vm.demand.clone(),
         CpuUnit::Normalised => {

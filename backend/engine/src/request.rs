@@ -4,7 +4,7 @@ use crate::command::Hold;
 use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
-    Amounts, Decision, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
+    Bindings, Decision, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
 };
 use policy::{Policy, Weights};
 use serde::{Deserialize, Serialize};
@@ -73,10 +73,13 @@ pub enum Request {
     Adopt {
         vm: Arc<Vm>,
         host: Name,
+        /// The parts of the host that it has, if the caller knows.
+        bindings: Option<Arc<Bindings>>,
     },
+    /// Gives a VM other amounts of some dimensions; the others stay as they are.
     Resize {
         vm: VmKey,
-        demand: Amounts,
+        changes: Vec<(Dim, u64)>,
         if_generation: Option<Generation>,
     },
     RemoveVm {
@@ -159,9 +162,9 @@ impl Request {
     /// policies again and seen what the first attempt made of them.
     pub(crate) fn fingerprint(&self) -> [u8; 16] {
         match self {
-            Request::Resize { vm, demand, .. } => {
-                let (vm, demand) = (vm.clone(), demand.clone());
-                fingerprint(&Request::Resize { vm, demand, if_generation: None })
+            Request::Resize { vm, changes, .. } => {
+                let (vm, changes) = (vm.clone(), changes.clone());
+                fingerprint(&Request::Resize { vm, changes, if_generation: None })
             }
             Request::EditPolicy { edit, .. } => {
                 fingerprint(&Request::EditPolicy { edit: edit.clone(), if_revision: None })
@@ -243,6 +246,8 @@ pub enum Refusal {
     Stale { seen: u64, current: u64 },
     #[error("VM {vm} does not fit on host {host} at its new size: {reason}")]
     DoesNotFit { vm: VmKey, host: Name, reason: String },
+    #[error("VM {vm} cannot have these parts of host {host}: {problem}")]
+    PartsRefused { vm: VmKey, host: Name, problem: String },
     #[error("reservation {0} is not known: it was never made, or it is released")]
     UnknownReservation(u64),
     #[error("reservation {reservation} ended at {expires_ms} and can no longer be confirmed")]
@@ -255,7 +260,7 @@ pub enum Refusal {
     IdempotencyConflict,
     #[error("the queue is full; try again in {retry_after_ms} ms")]
     Busy { retry_after_ms: u64 },
-    #[error("the deadline passed before the request was started")]
+    #[error("the deadline passed before the request was carried out; nothing was done")]
     DeadlinePassed,
     /// The solver's choice was refused by the verifier. Nothing was done.
     #[error("the choice did not pass verification: {0}")]

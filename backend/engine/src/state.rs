@@ -8,8 +8,8 @@ use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use crate::weights::WeightHistory;
 use cluster::{
-    Amounts, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Revision,
-    Snapshot, Vm, VmIx, VmKey,
+    Amounts, Bindings, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Qos,
+    Revision, Snapshot, Vm, VmIx, VmKey,
 };
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,9 @@ pub struct VmEntry {
     pub vm: Arc<Vm>,
     pub host: HostIx,
     pub committed: Amounts,
+    /// The parts of its host that it has. `None` for VMs that ask for none, and for adopted ones
+    /// of which nobody said it.
+    pub bindings: Option<Arc<Bindings>>,
     pub generation: Generation,
     /// Was running already when it was recorded.
     pub adopted: bool,
@@ -247,6 +250,36 @@ impl State {
         self.vms.get(ix).map(Arc::as_ref)
     }
 
+    /// What the VMs of a host are guaranteed, without one of them.
+    pub fn guaranteed_on(&self, host: &HostEntry, without: Option<&VmKey>) -> Amounts {
+        let mut sum = Amounts::zero();
+        let vms = host.vms.iter().filter_map(|ix| self.vm(*ix));
+        for entry in vms.filter(|entry| entry.vm.qos == Qos::Guaranteed) {
+            if Some(&entry.vm.key) != without {
+                // What is committed in all can be counted, so a part of it can.
+                let _ = sum.try_add(&entry.committed);
+            }
+        }
+        sum
+    }
+
+    /// What its host could give a VM of each dimension in all, were the VM not there.
+    pub fn room_for(&self, host: &HostEntry, entry: &VmEntry) -> Amounts {
+        let others = host.allocated.saturating_sub(&entry.committed);
+        let others = others.checked_add(&host.foreign().used).unwrap_or(others);
+        let guaranteed = (entry.vm.qos == Qos::Guaranteed)
+            .then(|| self.guaranteed_on(host, Some(&entry.vm.key)));
+        let mut room = Amounts::zero();
+        for dim in self.dimensions().iter() {
+            let mut left = host.host.allocatable(dim).saturating_sub(others.get(dim));
+            if let Some(guaranteed) = &guaranteed {
+                left = left.min(host.host.physical(dim).saturating_sub(guaranteed.get(dim)));
+            }
+            room.set(dim, left);
+        }
+        room
+    }
+
     /// The VM that an unconfirmed reservation holds capacity for.
     pub fn reservation(&self, reservation: u64) -> Option<(VmIx, &VmEntry)> {
         let ix = *self.holds.get(&reservation)?;
@@ -271,6 +304,7 @@ impl State {
                 vm: Arc::clone(&entry.vm),
                 host: host.host.id.clone(),
                 committed: entry.committed.clone(),
+                bindings: entry.bindings.clone(),
                 over_capacity: entry.over_capacity,
                 adopted: entry.adopted,
                 held: entry.hold.is_some(),

@@ -30,14 +30,16 @@ pub(crate) struct Together {
 
 impl Core {
     /// Chooses for each request on the result of those before it, and has each choice verified
-    /// with those before it in place. Leaves both tables as they were.
+    /// with those before it in place. Leaves both tables as they were. Stops between two of them
+    /// when it is `abandoned`.
     pub(crate) fn choose_together(
         &mut self,
         requests: &[PlaceRequest],
         how: &How,
         atomic: bool,
+        abandoned: &dyn Fn() -> bool,
     ) -> Result<Together, Refusal> {
-        let Self { state, problem, ledger, scratch, policies } = self;
+        let Self { state, problem, ledger, scratch, policies, .. } = self;
         let (sender, receiver) = channel();
         let search = move || {
             let vms: Vec<&Vm> = requests.iter().map(|request| request.vm.as_ref()).collect();
@@ -50,8 +52,9 @@ impl Core {
                         sender.send(std::mem::replace(&mut portion, Vec::with_capacity(PORTION)));
                 }
             };
+            let go_on = || !abandoned();
             let choices =
-                solver::place_batch_followed(problem, scratch, &vms, how, atomic, hand_over);
+                solver::place_batch_followed(problem, scratch, &vms, how, atomic, go_on, hand_over);
             let _ = sender.send(portion);
             // The end of the choices, for the verifier.
             drop(sender);
@@ -68,7 +71,8 @@ impl Core {
                 (choices, verifier.join().unwrap_or_else(panicked))
             })
         };
-        Ok(Together { choices, prints: prints? })
+        let (prints, choices) = (prints?, choices.ok_or(Refusal::DeadlinePassed)?);
+        Ok(Together { choices, prints })
     }
 }
 
@@ -86,10 +90,16 @@ fn follow(
         let Some(request) = requests.get(row) else { return Ok(()) };
         verified(state, ledger, policies, &request.vm, &chosen)?;
         ledger.add_vm(chosen.host, &request.vm, &chosen.committed).map_err(unverified)?;
+        if let Some(bindings) = &chosen.bindings {
+            ledger.bind(chosen.host, &request.vm.key, bindings).map_err(unverified)?;
+        }
         added.push((&request.vm, chosen));
         Ok(())
     });
     for (vm, chosen) in added.into_iter().rev() {
+        if let Some(bindings) = &chosen.bindings {
+            ledger.unbind(chosen.host, &vm.key, bindings).map_err(unverified)?;
+        }
         ledger.remove_vm(chosen.host, vm, &chosen.committed).map_err(unverified)?;
     }
     agreed.map(|()| prints)

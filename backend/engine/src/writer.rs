@@ -5,9 +5,10 @@
 //! that covers them. Time comes from the clock that the caller hands in.
 
 use crate::core::Core;
-use crate::engine::{Committed, Engine};
+use crate::engine::{Aid, Committed, Engine};
 use crate::health::Monitor;
 use crate::history::History;
+use crate::prepared::Prepared;
 use crate::request::{Call, Refusal, Reply, Request};
 use crate::snapshots::Encoded;
 use crate::state::State;
@@ -46,7 +47,8 @@ pub type Answer = Box<dyn Caller>;
 pub trait Caller: Send {
     fn answer(self: Box<Self>, reply: Result<Reply, Refusal>);
 
-    /// Whether nobody waits any more. A call that is still queued then is never started.
+    /// Whether nobody waits any more. A call that is still queued then is never started, and a
+    /// batch ends between two of its VMs.
     fn has_left(&self) -> bool {
         false
     }
@@ -93,6 +95,7 @@ impl fmt::Debug for Writer {
 enum Job {
     Call {
         call: Call,
+        prepared: Option<Box<Prepared>>,
         deadline_ms: Option<u64>,
         answer: Answer,
     },
@@ -144,7 +147,19 @@ impl Writer {
     /// Queues a call; refuses at once when the queue is full. Work whose `deadline_ms` has passed
     /// when its turn comes, or whose caller has left by then, is not started.
     pub fn submit(&self, call: Call, deadline_ms: Option<u64>, answer: Answer) {
-        self.send(Job::Call { call, deadline_ms, answer });
+        self.send(Job::Call { call, prepared: None, deadline_ms, answer });
+    }
+
+    /// The same for a change of policies that was worked out beforehand. If something else came
+    /// in between, it is worked out again by the writer.
+    pub fn submit_prepared(
+        &self,
+        call: Call,
+        prepared: Box<Prepared>,
+        deadline_ms: Option<u64>,
+        answer: Answer,
+    ) {
+        self.send(Job::Call { call, prepared: Some(prepared), deadline_ms, answer });
     }
 
     /// Asks what a request would do.
@@ -159,12 +174,21 @@ impl Writer {
 
     /// Submits a call and waits for its answer.
     pub fn call(&self, call: Call) -> Result<Reply, Refusal> {
+        self.wait(|answer| self.submit(call, None, answer))
+    }
+
+    /// Submits a change of policies that was worked out beforehand and waits for its answer.
+    pub fn call_prepared(&self, call: Call, prepared: Box<Prepared>) -> Result<Reply, Refusal> {
+        self.wait(|answer| self.submit_prepared(call, prepared, None, answer))
+    }
+
+    fn wait(&self, submit: impl FnOnce(Answer)) -> Result<Reply, Refusal> {
         let (sender, receiver) = sync_channel(1);
         let answer = Box::new(move |reply: Result<Reply, Refusal>| {
             // The receiver waits below; if its thread is gone there is nobody to tell.
             let _ = sender.send(reply);
         });
-        self.submit(call, None, answer);
+        submit(answer);
         receiver.recv().unwrap_or(Err(Refusal::OutcomeUnknown))
     }
 
@@ -306,15 +330,20 @@ impl<L: CommandLog> Worker<L> {
             Job::Call { deadline_ms: Some(deadline_ms), answer, .. } if deadline_ms <= now_ms => {
                 answers.push((answer, Err(Refusal::DeadlinePassed)));
             }
-            Job::Call { call, answer, .. } => {
+            Job::Call { call, prepared, deadline_ms, answer } => {
                 let started = Instant::now();
-                let reply = self.engine.propose(&call, now_ms);
+                let late = || deadline_ms.is_some_and(|deadline_ms| deadline_ms <= (self.clock)());
+                let abandoned = || answer.has_left() || late();
+                let aid = Aid { prepared, abandoned: Some(&abandoned) };
+                let reply = self.engine.propose_with(&call, now_ms, aid);
                 let (request, took) = (&call.request, started.elapsed());
                 (self.listener)(Event::Decided { request, reply: &reply, took });
                 answers.push((answer, reply));
             }
             Job::Preview { request, answer } => {
-                let reply = self.engine.preview(&request, now_ms);
+                let abandoned = || answer.has_left();
+                let aid = Aid { abandoned: Some(&abandoned), ..Aid::default() };
+                let reply = self.engine.preview_with(&request, now_ms, aid);
                 answers.push((answer, reply));
             }
             Job::Flush { answer } => {

@@ -5,7 +5,7 @@ mod common;
 use cluster::{Labels, Reason, Verdict};
 use common::{Bench, host, name, vm};
 use engine::{Options, Outcome, PlaceRequest, Refusal, Request};
-use policy::{Activation, Configuration, Edit, EditKind, Syntax, Value};
+use policy::{Activation, Configuration, Edit, EditKind, Source, Syntax, Value};
 
 const NO_SMALL_HOSTS: &str = r#"
 policy "No small hosts" {
@@ -39,7 +39,7 @@ fn edit(policy: &str, change: EditKind) -> Request {
 
 fn install(policy: &str, text: &str) -> Request {
     let activation = Some(Activation::default());
-    edit(policy, EditKind::Put { text: text.into(), syntax: Syntax::Dsl, activation })
+    edit(policy, EditKind::Put { source: Source::new(text, Syntax::Dsl), activation })
 }
 
 fn tune(policy: &str, parameter: &str, value: f64) -> Request {

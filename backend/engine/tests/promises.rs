@@ -2,10 +2,10 @@
 
 mod common;
 
-use cluster::{Amounts, Dimensions, HostState, Revision, Strategy};
+use cluster::{Dim, Dimensions, HostState, Revision, Strategy};
 use common::{Bench, host, key, name, vm};
 use engine::{
-    Call, DecisionId, Drift, Observed, Options, Outcome, PlaceRequest, Refusal, Request, drift,
+    Aid, Call, DecisionId, Drift, Observed, Options, Outcome, PlaceRequest, Refusal, Request, drift,
 };
 use policy::Weights;
 use std::sync::Arc;
@@ -56,11 +56,15 @@ fn a_repeated_resize_is_known_by_its_key_although_the_generation_has_moved_on() 
     bench.place(vm("a", 500)).expect("room");
     let resize = |cpu, generation| Request::Resize {
         vm: key("a"),
-        demand: Amounts::cpu_memory(cpu, 1),
+        changes: vec![(Dim::CPU_MILLIS, cpu)],
         if_generation: Some(cluster::Generation(generation)),
     };
     let first = bench.ask_with_key("k", resize(700, 1)).expect("room");
-    assert_eq!(bench.ask_with_key("k", resize(700, 2)), Ok(first));
+    assert_eq!(bench.ask_with_key("k", resize(700, 2)), Ok(first.clone()));
+    let memory = vec![(Dim::MEMORY_MIB, 2)];
+    let other = Request::Resize { vm: key("a"), changes: memory, if_generation: None };
+    bench.ask(other).expect("somebody else's change of something else");
+    assert_eq!(bench.ask_with_key("k", resize(700, 3)), Ok(first));
     assert_eq!(bench.ask_with_key("k", resize(800, 2)), Err(Refusal::IdempotencyConflict));
 }
 
@@ -143,7 +147,11 @@ fn a_batch_is_all_or_nothing_when_it_is_atomic() {
 #[test]
 fn an_adopted_vm_may_exceed_the_host_and_is_flagged() {
     let mut bench = Bench::with_hosts(&[1_000]);
-    let adopt = |id: &str, cpu| Request::Adopt { vm: Arc::new(vm(id, cpu)), host: name("h0") };
+    let adopt = |id: &str, cpu| Request::Adopt {
+        vm: Arc::new(vm(id, cpu)),
+        host: name("h0"),
+        bindings: None,
+    };
     let flag = |outcome| match outcome {
         Outcome::Adopted { over_capacity, .. } => over_capacity,
         other => panic!("an adoption answers an adoption, not {other:?}"),
@@ -160,12 +168,12 @@ fn an_adopted_vm_may_exceed_the_host_and_is_flagged() {
 fn an_adopted_vm_stays_flagged_until_its_host_has_room_again() {
     let mut bench = Bench::with_hosts(&[1_000]);
     for id in ["a", "b"] {
-        let adopt = Request::Adopt { vm: Arc::new(vm(id, 900)), host: name("h0") };
+        let adopt = Request::Adopt { vm: Arc::new(vm(id, 900)), host: name("h0"), bindings: None };
         bench.ask(adopt).expect("adopted");
     }
     let mut flagged_at = |cpu| {
-        let demand = Amounts::cpu_memory(cpu, 1);
-        let resize = Request::Resize { vm: key("b"), demand, if_generation: None };
+        let changes = vec![(Dim::CPU_MILLIS, cpu)];
+        let resize = Request::Resize { vm: key("b"), changes, if_generation: None };
         bench.ask(resize).expect("shrinking is always possible");
         bench.engine.read(|state| state.find_vm(&key("b")).map(|(_, entry)| entry.over_capacity))
     };
@@ -180,7 +188,7 @@ fn resizing_keeps_the_vm_in_place_or_says_what_is_missing() {
     bench.place(vm("b", 500)).expect("room");
     let resize = |cpu| Request::Resize {
         vm: key("a"),
-        demand: Amounts::cpu_memory(cpu, 1),
+        changes: vec![(Dim::CPU_MILLIS, cpu)],
         if_generation: None,
     };
     let refusal = bench.ask(resize(1_501)).expect_err("no room");
@@ -318,7 +326,7 @@ fn the_state_at_any_kept_revision_can_be_asked_for() {
 fn drift_names_what_is_missing_unknown_elsewhere_or_twice() {
     let mut bench = Bench::with_hosts(&[4_000, 4_000]);
     for (id, host) in [("a", "h0"), ("b", "h0"), ("c", "h1")] {
-        let adopt = Request::Adopt { vm: Arc::new(vm(id, 1)), host: name(host) };
+        let adopt = Request::Adopt { vm: Arc::new(vm(id, 1)), host: name(host), bindings: None };
         bench.ask(adopt).expect("adopted");
     }
     let seen = |id, host| Observed { vm: key(id), host: name(host) };
@@ -332,4 +340,29 @@ fn drift_names_what_is_missing_unknown_elsewhere_or_twice() {
             Drift::Elsewhere { vm: key("b"), recorded: name("h0"), observed: name("h1") },
         ]
     );
+}
+
+#[test]
+fn a_batch_that_nobody_waits_for_ends_early_and_changes_nothing() {
+    let mut bench = Bench::with_hosts(&[64_000; 8]);
+    let requests: Vec<_> =
+        (0..2_000).map(|n| PlaceRequest::new(vm(&format!("b{n}"), 10))).collect();
+    let call = Call::internal(Request::PlaceBatch { requests, atomic: false });
+    let (before, asked) = (bench.hash(), std::cell::Cell::new(0));
+    for patience in [0, 1, 300] {
+        asked.set(0);
+        let abandoned = || {
+            asked.set(asked.get() + 1);
+            asked.get() > patience
+        };
+        let aid = Aid { abandoned: Some(&abandoned), ..Aid::default() };
+        let refused = bench.engine.propose_with(&call, bench.now_ms, aid);
+        assert_eq!(refused, Err(Refusal::DeadlinePassed));
+        assert_eq!(asked.get(), patience + 1, "it is asked before every VM");
+    }
+    bench.engine.commit().expect("nothing to commit");
+    assert_eq!(bench.hash(), before);
+    let whole = bench.call(&call).expect("room for all");
+    let mut fresh = Bench::with_hosts(&[64_000; 8]);
+    assert_eq!(whole, fresh.call(&call).expect("room for all"), "the tables are as they were");
 }

@@ -247,7 +247,7 @@ fn a_new_size_is_taken_over_and_counted_in_the_report_after_it() {
     feed.check(1, 5).full(21, [6, 0]).check(4, 2);
     let resize = Request::Resize {
         vm: key("a"),
-        demand: Amounts::cpu_memory(2 * CORE, 1),
+        changes: vec![(Dim::CPU_MILLIS, 2 * CORE)],
         if_generation: None,
     };
     feed.bench.ask(resize).expect("smaller");

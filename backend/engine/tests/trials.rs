@@ -41,7 +41,7 @@ impl World {
     fn trial(&self, set: &Arc<ActiveSet>) -> Trial {
         self.0.read(|state| {
             let mut fleet = Fleet::new(Arc::clone(set), state.dimensions());
-            fleet.follow(&state.host_rows());
+            fleet.follow(state.host_rows());
             Trial::run(&fleet, &Sample::of(state, set)).expect("evaluated")
         })
     }
@@ -127,7 +127,7 @@ fn a_fleet_follows_hosts_that_come_change_and_go() {
             _ => world.vm(&format!("v{round}")),
         }
         world.0.read(|state| {
-            fleet.follow(&state.host_rows());
+            fleet.follow(state.host_rows());
             check(&fleet, state, &set);
         });
     }

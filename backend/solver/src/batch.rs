@@ -16,40 +16,58 @@ pub fn place_batch(
     how: &How,
     atomic: bool,
 ) -> Vec<Choice> {
-    place_batch_followed(problem, scratch, vms, how, atomic, |_, _| {})
+    place_batch_followed(problem, scratch, vms, how, atomic, || true, |_, _| {}).unwrap_or_default()
 }
 
 /// As [`place_batch`]; tells `chosen` of each VM that gets a host, in the order of placing, so
-/// that a verifier can follow while the search goes on.
+/// that a verifier can follow while the search goes on. Asks before each VM whether to `go_on`;
+/// if not, there is no answer.
 pub fn place_batch_followed(
     problem: &mut Problem,
     scratch: &mut Scratch,
     vms: &[&Vm],
     how: &How,
     atomic: bool,
+    go_on: impl Fn() -> bool,
     mut chosen: impl FnMut(usize, &Chosen),
-) -> Vec<Choice> {
+) -> Option<Vec<Choice>> {
     let mut how = *how;
     let mut choices = vec![Choice::default(); vms.len()];
     let order = batch_order(problem, vms, how.strategy);
+    let mut stopped = false;
     for &row in &order {
+        if !go_on() {
+            stopped = true;
+            break;
+        }
         let choice = place(problem, scratch, vms[row], &how);
         if let Some(host) = &choice.host {
             chosen(row, host);
             problem.add_vm(host.host, vms[row], &host.committed);
+            if let Some(bindings) = &host.bindings {
+                let taken = problem.take(host.host, bindings);
+                debug_assert_eq!(taken, Ok(()), "what was bound is free");
+            }
             how.round_robin_after = Some(host.host);
         }
         choices[row] = choice;
     }
     for &row in order.iter().rev() {
         if let Some(chosen) = &choices[row].host {
+            if let Some(bindings) = &chosen.bindings {
+                let given = problem.give_back(chosen.host, bindings);
+                debug_assert_eq!(given, Ok(()), "what was taken is given back");
+            }
             problem.remove_vm(chosen.host, vms[row], &chosen.committed);
         }
+    }
+    if stopped {
+        return None;
     }
     if atomic && choices.iter().any(|choice| choice.host.is_none()) {
         choices.iter_mut().for_each(withdraw);
     }
-    choices
+    Some(choices)
 }
 
 /// The order in which a strategy places a batch.

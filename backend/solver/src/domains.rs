@@ -94,6 +94,11 @@ impl Domains {
         self.table(level).by_name.get(name).copied()
     }
 
+    /// The level that a row stands for.
+    pub(crate) fn named(&self, level: LevelIx) -> &Level {
+        &self.table(level).level
+    }
+
     /// The hosts that have a value at a level; `None` stands for all of them.
     pub(crate) fn somewhere(&self, level: LevelIx) -> Option<&Bits> {
         (level != LevelIx::HOST).then(|| &self.table(level).somewhere)

@@ -7,7 +7,7 @@
 
 use crate::domains::{Domains, LevelIx, Moved};
 use crate::tally::Tally;
-use cluster::{HostIx, Name, VmKey};
+use cluster::{HostIx, Name, Subject, VmKey};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -63,6 +63,15 @@ pub(crate) struct Repellers {
 impl Groups {
     pub(crate) fn find(&self, key: &SubjectKey) -> Option<GroupIx> {
         self.by_key.get(key).copied()
+    }
+
+    /// What a group's row stands for, as rules name it.
+    pub(crate) fn subject(&self, group: GroupIx) -> Subject {
+        match &self.group(group).key {
+            Some(SubjectKey { kind: SubjectKind::Vm, name, .. }) => Subject::Vm(name.clone()),
+            Some(SubjectKey { name, .. }) => Subject::Group(name.clone()),
+            None => Subject::Hosts(Vec::new()),
+        }
     }
 
     pub(crate) fn host_of(&self, vm: &VmKey) -> Option<HostIx> {

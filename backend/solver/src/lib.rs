@@ -3,22 +3,30 @@
 //! A `Problem` holds what placing needs to know of hosts and placed VMs, by row. `place` narrows
 //! the fleet to the hosts that may take a VM, counting what each rule leaves out, and picks the
 //! best by score; every host is considered. `place_batch` does so for many VMs as if one by one.
-//! `feasible` asks the same rules about one host.
+//! `feasible` asks the same rules about one host. `explain` says everything that is in a VM's way.
+//! `assignment` and `engines` answer for many VMs at once.
 //!
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
 
+pub mod assignment;
 mod attributes;
 mod batch;
 mod bits;
 mod cache;
 mod changes;
 mod constraints;
+pub mod dice;
 mod domains;
+pub mod engines;
+pub mod explain;
 pub mod fragmentation;
 mod free;
+mod goals;
 mod groups;
+mod guarantees;
 mod hosts;
+mod inside;
 mod locality;
 mod place;
 mod policies;
@@ -28,6 +36,7 @@ mod problem;
 mod request;
 mod room;
 mod score;
+pub mod slots;
 mod standing;
 mod tally;
 pub mod topology;
@@ -35,5 +44,5 @@ mod wishes;
 
 pub use batch::{batch_order, place_batch, place_batch_followed};
 pub use place::{Choice, Chosen, How, Scratch, feasible, place};
-pub use policies::RulesThatRemoved;
+pub use policies::{PolicyColumns, RulesThatRemoved};
 pub use problem::Problem;

@@ -8,9 +8,10 @@ use crate::request::Request;
 use crate::score::Formula;
 use crate::standing::Standing;
 use crate::wishes::Wishes;
-use cluster::{Amounts, Breakdown, HostIx, Index, Reason, Rejections, Strategy, Vm};
+use cluster::{Amounts, Bindings, Breakdown, HostIx, Index, Reason, Rejections, Strategy, Vm};
 use policy::Weights;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Buffers that are kept between requests, so that placing allocates nothing.
 #[derive(Debug, Default)]
@@ -51,6 +52,8 @@ pub struct Chosen {
     pub breakdown: Breakdown,
     /// What the VM takes on this host.
     pub committed: Amounts,
+    /// The parts of this host that the VM gets, if it asks for any.
+    pub bindings: Option<Arc<Bindings>>,
 }
 
 /// The chosen host and its alternatives.
@@ -84,7 +87,7 @@ pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -
         }
     };
     let by_rule = std::mem::take(&mut scratch.masks.by_rule);
-    Choice { by_rule, ..choice(problem, &request, &formula, rejections, &best) }
+    Choice { by_rule, ..choice(problem, vm, &request, &formula, rejections, &best) }
 }
 
 /// Whether the VM may be placed on this host: what it takes there, or the first rule in its way.
@@ -111,6 +114,7 @@ type Best = SmallVec<[Scored; WANTED]>;
 
 fn choice(
     problem: &Problem,
+    vm: &Vm,
     request: &Request,
     formula: &Formula,
     rejections: Rejections,
@@ -119,7 +123,9 @@ fn choice(
     let host = best.first().map(|&Scored { host, score }| {
         let breakdown = formula.score(problem, request, host);
         debug_assert_eq!(breakdown.total(), score, "a standing was not what its host comes to");
-        Chosen { host, score, breakdown, committed: request.committed(problem, host) }
+        let bindings = problem.bind(vm, host).and_then(Result::ok).map(Arc::new);
+        debug_assert_eq!(bindings.is_some(), vm.topology.is_some(), "a host that cannot bind");
+        Chosen { host, score, breakdown, committed: request.committed(problem, host), bindings }
     });
     let others = best.iter().skip(1).take(WANTED - 1);
     Choice {

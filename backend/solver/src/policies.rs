@@ -4,7 +4,13 @@
 //! host comes or changes, those that follow its load are brought up to date when they are next
 //! read. What a policy means is the policy crate's business.
 
+mod columns;
 mod judged;
+mod removers;
+
+pub(crate) use removers::removers;
+
+pub use columns::PolicyColumns;
 
 use crate::bits::{Bits, Mask, ones};
 use crate::cache::{Cache, Slot};
@@ -13,10 +19,9 @@ use crate::hosts::Hosts;
 use crate::room::Room;
 use cluster::{Dim, Dimensions, Host, HostIx, Index, Vm};
 use judged::Judged;
-use policy::vocabulary::{HostField, HostView, VmField};
-use policy::{ActiveSet, PolicyType, RuleIx, Setting, Table, Value, Verdicts};
+use policy::vocabulary::{HostView, VmField};
+use policy::{PolicyType, RuleIx, Setting, Value, Verdicts};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Judgements kept, one for each way in which VMs differ to the policies. Each takes about four
 /// bytes a host.
@@ -30,13 +35,8 @@ pub type RulesThatRemoved = SmallVec<[(RuleIx, u32); 2]>;
 
 #[derive(Debug)]
 pub(crate) struct Policies {
-    set: Arc<ActiveSet>,
-    /// The columns of the table.
-    fields: Vec<HostField>,
-    /// The columns that change when a VM comes to a host or leaves it.
-    of_load: Vec<usize>,
-    table: Table,
-    /// Hosts whose load changed since it was written to the table.
+    columns: PolicyColumns,
+    /// Hosts whose load changed since it was written to the columns.
     stale: Bits,
     vm_fields: Vec<VmField>,
     vm_values: Vec<Value>,
@@ -55,10 +55,7 @@ pub(crate) struct Policies {
 impl Default for Policies {
     fn default() -> Self {
         Self {
-            set: Arc::default(),
-            fields: Vec::new(),
-            of_load: Vec::new(),
-            table: Table::default(),
+            columns: PolicyColumns::default(),
             stale: Bits::default(),
             vm_fields: Vec::new(),
             vm_values: Vec::new(),
@@ -74,21 +71,21 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// Starts again with another set of policies; every host has to be put again.
-    pub(crate) fn install(&mut self, set: Arc<ActiveSet>, dimensions: &Dimensions) {
-        let paths = set.paths();
-        let fields: Vec<_> =
-            paths.host.iter().map(|path| HostField::resolve(path, dimensions)).collect();
-        let of_load = fields.iter().enumerate().filter(|(_, field)| field.follows_load());
+    /// Starts again with other policies. Hosts that the columns do not have, or not as they are,
+    /// have to be put again.
+    pub(crate) fn install(&mut self, columns: PolicyColumns, dimensions: &Dimensions) {
+        let paths = columns.set().paths().vm.iter();
         *self = Self {
-            of_load: of_load.map(|(column, _)| column).collect(),
-            vm_fields: paths.vm.iter().map(|path| VmField::resolve(path, dimensions)).collect(),
-            table: Table::new(0, fields.len()),
-            fields,
-            set,
+            vm_fields: paths.map(|path| VmField::resolve(path, dimensions)).collect(),
+            columns,
             errors: self.errors,
             ..Self::default()
         };
+    }
+
+    /// The policies in force.
+    pub(crate) fn set(&self) -> &policy::ActiveSet {
+        self.columns.set()
     }
 
     /// How often a rule had no value on a host, since the beginning.
@@ -97,24 +94,18 @@ impl Policies {
     }
 
     pub(crate) fn put_host(&mut self, ix: HostIx, host: &Host) {
-        if self.set.is_empty() {
+        if self.columns.set().is_empty() {
             return;
         }
-        if self.table.rows() <= ix.row() {
-            self.table.resize(ix.row() + 1);
-        }
         // What follows the load is left to the next reading.
-        let view = HostView { host, used: &|_| 0, vm_count: 0 };
-        for (column, field) in self.fields.iter().enumerate() {
-            self.table.set(ix.row(), column, field.value(&view));
-        }
+        self.columns.put(ix, &HostView { host, used: &|_| 0, vm_count: 0 });
         self.stale.insert(ix);
         self.changes.note(ix);
     }
 
     /// What runs on a host changed.
     pub(crate) fn note(&mut self, ix: HostIx) {
-        if !self.of_load.is_empty() {
+        if self.columns.follow_load() {
             self.stale.insert(ix);
             self.changes.note(ix);
         }
@@ -135,7 +126,7 @@ impl Policies {
         hosts: &Hosts,
         room: &Room,
     ) -> (u32, RulesThatRemoved) {
-        if self.set.is_empty() {
+        if self.columns.set().is_empty() {
             return (0, RulesThatRemoved::new());
         }
         self.follow_load(hosts, room);
@@ -164,7 +155,7 @@ impl Policies {
 
     /// Brings the judgement about VMs like the one at hand up to date.
     fn judge(&mut self, rows: usize) -> Option<Slot> {
-        self.table.resize(rows);
+        self.columns.resize(rows);
         self.judgements.tick();
         let key: Vec<Setting> = self.vm_values.iter().map(Setting::from).collect();
         let slot = self.judgements.slot(key.as_slice(), Judged::default);
@@ -192,7 +183,8 @@ impl Policies {
                 ..policy::Request::new(PolicyType::Placement, &self.vm_values)
             };
             let (scratch, verdicts) = (&mut self.scratch, &mut self.verdicts);
-            if self.set.evaluate(&request, &self.table, scratch, verdicts).is_err() {
+            let (set, table) = (self.columns.set(), self.columns.table());
+            if set.evaluate(&request, table, scratch, verdicts).is_err() {
                 judged.start_over(0);
                 return None;
             }
@@ -209,12 +201,7 @@ impl Policies {
                 let Some(host) = hosts.get(ix) else { continue };
                 let used = |dim: Dim| room.used(ix, dim);
                 let vm_count = u64::from(room.host(ix).vms);
-                let view = HostView { host, used: &used, vm_count };
-                for &column in &self.of_load {
-                    if let Some(field) = self.fields.get(column) {
-                        self.table.set(ix.row(), column, field.value(&view));
-                    }
-                }
+                self.columns.put_load(ix, &HostView { host, used: &used, vm_count });
             }
         }
         self.stale.clear();

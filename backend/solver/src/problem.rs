@@ -5,14 +5,17 @@
 use crate::domains::{Domains, LevelIx};
 use crate::groups::{Groups, SubjectKey, SubjectKind};
 use crate::hosts::Hosts;
+use crate::inside::Inside;
 use crate::place::Scratch;
-use crate::policies::Policies;
+use crate::policies::{Policies, PolicyColumns};
 use crate::predicates::Predicates;
 use crate::prices::Prices;
 use crate::room::Room;
 use crate::standing::Standings;
+use crate::topology::{Clash, Devices, Unbound};
 use cluster::{
-    AffinityKind, Amounts, Dimensions, Foreign, Host, HostIx, Level, Name, Strength, Subject, Vm,
+    AffinityKind, Amounts, Bindings, Dimensions, Foreign, Host, HostIx, Level, Name, Strength,
+    Subject, Vm,
 };
 use policy::ActiveSet;
 use smallvec::SmallVec;
@@ -31,6 +34,7 @@ pub struct Problem {
     pub(crate) prices: Prices,
     pub(crate) standings: Standings,
     pub(crate) policies: Policies,
+    pub(crate) inside: Inside,
     /// For `feasible`, which is given none.
     pub(crate) scratch: Scratch,
 }
@@ -47,6 +51,7 @@ impl Problem {
             prices: Prices::default(),
             standings: Standings::default(),
             policies: Policies::default(),
+            inside: Inside::default(),
             scratch: Scratch::default(),
         }
     }
@@ -64,8 +69,19 @@ impl Problem {
         dimensions: &Dimensions,
         hosts: impl Iterator<Item = (HostIx, &'a Host)>,
     ) {
-        self.policies.install(policies, dimensions);
-        hosts.for_each(|(ix, host)| self.policies.put_host(ix, host));
+        self.install_policies(PolicyColumns::new(policies, dimensions), dimensions, hosts);
+    }
+
+    /// Puts policies in force whose columns were filled beside placing. Costs no more than the
+    /// hosts that are `different` by now from what the columns say.
+    pub fn install_policies<'a>(
+        &mut self,
+        columns: PolicyColumns,
+        dimensions: &Dimensions,
+        different: impl Iterator<Item = (HostIx, &'a Host)>,
+    ) {
+        self.policies.install(columns, dimensions);
+        different.for_each(|(ix, host)| self.policies.put_host(ix, host));
     }
 
     /// How often a rule of a policy had no value on a host, over all requests so far.
@@ -83,6 +99,7 @@ impl Problem {
         self.room.put_host(ix, host);
         self.standings.note(ix);
         self.policies.put_host(ix, host);
+        self.inside.put_host(ix, host);
     }
 
     /// Replaces what others use of a host, and nothing else of it.
@@ -102,12 +119,13 @@ impl Problem {
         self.predicates.put_host(ix, None);
         self.prices.put(ix, None);
         self.room.remove_host(ix);
+        self.inside.remove_host(ix);
         self.standings.note(ix);
     }
 
     /// Puts a VM on a host, where it takes `committed`.
     pub fn add_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
-        self.room.commit(host, committed, true);
+        self.room.commit(host, committed, vm.qos, true);
         self.standings.note(host);
         self.policies.note(host);
         self.groups.add_vm(&vm.key, host);
@@ -124,7 +142,7 @@ impl Problem {
 
     /// Takes a VM off a host and gives back what it was added with.
     pub fn remove_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
-        self.room.commit(host, committed, false);
+        self.room.commit(host, committed, vm.qos, false);
         self.standings.note(host);
         self.policies.note(host);
         self.groups.remove_vm(&vm.key);
@@ -137,6 +155,27 @@ impl Problem {
             self.groups.remove_repeller(&key, level, host, &self.domains);
             self.domains.unpin(level);
         }
+    }
+
+    /// Takes parts of a host for a VM on it. Changes nothing if any of them is not free.
+    pub fn take(&mut self, host: HostIx, bindings: &Arc<Bindings>) -> Result<(), Clash> {
+        self.inside.take(host, bindings)
+    }
+
+    /// Gives back what was taken. Changes nothing if any of it is free already.
+    pub fn give_back(&mut self, host: HostIx, bindings: &Bindings) -> Result<(), Clash> {
+        self.inside.give_back(host, bindings)
+    }
+
+    /// What is free inside a host; nothing of hosts that list no parts.
+    pub fn devices(&self, host: HostIx) -> &Devices {
+        self.inside.devices(host)
+    }
+
+    /// The parts that a VM would get on a host, or the first thing that is missing there; `None`
+    /// for VMs that ask for no parts. No other rule is asked.
+    pub fn bind(&self, vm: &Vm, host: HostIx) -> Option<Result<Bindings, Box<Unbound>>> {
+        self.inside.bind(vm, host)
     }
 
     /// The row of a level, making its table when it is a label that no rule named before.
@@ -157,18 +196,23 @@ pub(crate) fn groups_of(vm: &Vm) -> SmallVec<[&Name; 4]> {
     groups
 }
 
-/// The subjects that a placed VM keeps away, and at which level.
-fn repelled_by(vm: &Vm) -> impl Iterator<Item = (SubjectKey, &Level)> {
+/// The subjects that a placed VM keeps away, and at which level, each once.
+fn repelled_by(vm: &Vm) -> SmallVec<[(SubjectKey, &Level); 2]> {
+    let mut repelled = SmallVec::new();
     let required = vm
         .affinities
         .iter()
         .filter(|rule| rule.kind == AffinityKind::Apart && rule.strength == Strength::Required);
-    required.filter_map(|rule| {
+    for rule in required {
         let (kind, name) = match &rule.subject {
             Subject::Vm(id) => (SubjectKind::Vm, id),
             Subject::Group(group) => (SubjectKind::Group, group),
-            Subject::Hosts(_) => return None,
+            Subject::Hosts(_) => continue,
         };
-        Some((SubjectKey::new(&vm.key.tenant, kind, name), &rule.level))
-    })
+        let found = (SubjectKey::new(&vm.key.tenant, kind, name), &rule.level);
+        if !repelled.contains(&found) {
+            repelled.push(found);
+        }
+    }
+    repelled
 }

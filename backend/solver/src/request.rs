@@ -5,6 +5,7 @@ use crate::constraints::affinity::{Near, Rule};
 use crate::constraints::spread::SpreadRule;
 use crate::domains::LevelIx;
 use crate::groups::{GroupIx, SubjectKey, SubjectKind};
+use crate::inside::Asked;
 use crate::locality::Locality;
 use crate::problem::{Problem, groups_of};
 use crate::room::Ask;
@@ -28,6 +29,8 @@ pub(crate) struct Request {
     /// Somebody keeps this very VM away.
     pub(crate) own_name: Option<GroupIx>,
     pub(crate) locality: Locality,
+    /// The parts of a host that the VM asks for.
+    pub(crate) inside: Option<Asked>,
     /// Sum of the weights of all preferred rules.
     pub(crate) wished: i64,
 }
@@ -49,7 +52,7 @@ impl Request {
         let wished = wished.chain(spreads.iter().filter_map(|spread| spread.weight));
         let (predicates, hosts) = (&mut problem.predicates, &problem.hosts);
         Self {
-            asks: vm.demand.iter().map(|(dim, n)| Ask::new(dim, n, vm.cpu_unit)).collect(),
+            asks: vm.demand.iter().map(|(dim, n)| Ask::new(dim, n, vm)).collect(),
             pool: vm.pool.as_ref().map(|pool| predicates.pool(pool)),
             selectors: vm.selectors.iter().map(|one| predicates.selector(one)).collect(),
             tolerated: predicates.tolerations(&vm.tolerations),
@@ -61,6 +64,7 @@ impl Request {
             own_groups,
             own_name,
             locality: Locality::compile(problem, vm),
+            inside: problem.inside.ask(vm),
         }
     }
 
@@ -159,14 +163,12 @@ fn track(problem: &mut Problem, vm: &Vm, group: &Name, level: LevelIx) -> Option
     Some(found)
 }
 
-/// The domains of these hosts, each once.
+/// The domains of these hosts, each once. There may be as many hosts as the fleet has.
 fn domains_of(problem: &Problem, level: LevelIx, hosts: impl Iterator<Item = HostIx>) -> Near {
-    let mut domains = SmallVec::new();
-    for domain in hosts.filter_map(|host| problem.domains.of(level, host)) {
-        if !domains.contains(&domain) {
-            domains.push(domain);
-        }
-    }
+    let domains = hosts.filter_map(|host| problem.domains.of(level, host));
+    let mut domains: SmallVec<[u32; 4]> = domains.collect();
+    domains.sort_unstable();
+    domains.dedup();
     Near::Domains(domains)
 }
 

@@ -5,7 +5,8 @@
 
 use crate::bits::{Bits, LANES};
 use crate::free::{Free, NO_HOST};
-use cluster::{Amounts, CpuUnit, Dim, Foreign, Host, HostIx, Index, MAX_AMOUNT};
+use crate::guarantees::Guarantees;
+use cluster::{Amounts, CpuUnit, Dim, Foreign, Host, HostIx, Index, MAX_AMOUNT, Qos, Vm};
 use rustc_hash::FxHashMap;
 
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct Room {
     /// Free CPU in cores of the reference machine. `ceil(d * 1000 / speed) <= free` is the same
     /// as `d <= floor(free * speed / 1000)`, so a normalised demand is one comparison as well.
     reference_cpu: Free,
+    guarantees: Guarantees,
     /// By row, then dimension.
     cells: Vec<Cell>,
     hosts: Vec<Use>,
@@ -97,21 +99,25 @@ pub(crate) struct Ask {
     pub(crate) dim: Dim,
     pub(crate) amount: u64,
     unit: CpuUnit,
+    qos: Qos,
 }
 
 impl Ask {
-    pub(crate) fn new(dim: Dim, amount: u64, unit: CpuUnit) -> Self {
-        let unit = if dim == Dim::CPU_MILLIS { unit } else { CpuUnit::Raw };
-        Self { dim, amount, unit }
+    pub(crate) fn new(dim: Dim, amount: u64, vm: &Vm) -> Self {
+        let unit = if dim == Dim::CPU_MILLIS { vm.cpu_unit } else { CpuUnit::Raw };
+        Self { dim, amount, unit, qos: vm.qos }
     }
 
     fn taken_at(&self, speed_permille: u32) -> u64 {
-        match self.unit {
-            CpuUnit::Raw => self.amount,
-            CpuUnit::Normalised => {
-                self.amount.saturating_mul(1000).div_ceil(speed_permille.max(1).into())
-            }
-        }
+        taken_at(self.amount, self.unit, speed_permille)
+    }
+}
+
+/// What a demand comes to on a host of this speed.
+pub(crate) fn taken_at(amount: u64, unit: CpuUnit, speed_permille: u32) -> u64 {
+    match unit {
+        CpuUnit::Raw => amount,
+        CpuUnit::Normalised => amount.saturating_mul(1000).div_ceil(speed_permille.max(1).into()),
     }
 }
 
@@ -122,6 +128,7 @@ impl Room {
             rows: 0,
             free: Vec::new(),
             reference_cpu: Free::default(),
+            guarantees: Guarantees::default(),
             cells: Vec::new(),
             hosts: Vec::new(),
             foreign: FxHashMap::default(),
@@ -147,6 +154,7 @@ impl Room {
         self.free.resize_with(dimensions, || Free::with_rows(self.rows));
         self.total.resize(dimensions, 0);
         self.smallest.allocatable.resize(dimensions, u32::MAX);
+        self.guarantees.set_dimensions(dimensions, self.rows);
         self.dimensions = dimensions;
     }
 
@@ -160,6 +168,15 @@ impl Room {
         Some(free.at_least(amount))
     }
 
+    /// Of these hosts, those that can guarantee what is asked for; `None` when all of them can, or
+    /// when nothing is to be guaranteed.
+    pub(crate) fn guaranteeing(&mut self, ask: &Ask) -> Option<&Bits> {
+        if ask.qos != Qos::Guaranteed {
+            return None;
+        }
+        self.guarantees.having(ask.dim, i32::try_from(ask.amount).ok()?, ask.unit)
+    }
+
     /// What the ask takes on this host.
     pub(crate) fn taken(&self, ask: &Ask, host: HostIx) -> u64 {
         ask.taken_at(self.hosts[host.row()].speed_permille)
@@ -168,6 +185,35 @@ impl Room {
     /// What is in use of a dimension on a host, by VMs or by others.
     pub(crate) fn used(&self, host: HostIx, dim: Dim) -> u64 {
         self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.taken)
+    }
+
+    pub(crate) fn allocatable(&self, host: HostIx, dim: Dim) -> u64 {
+        self.cells(host.row()).get(dim.row()).map_or(0, |cell| cell.allocatable.into())
+    }
+
+    /// What is left of a dimension on a host; nothing where more is taken than there is.
+    pub(crate) fn free(&self, host: HostIx, dim: Dim) -> u64 {
+        self.allocatable(host, dim).saturating_sub(self.used(host, dim))
+    }
+
+    /// What is left on a host for those who ask like this: guarantees take no part in overcommit.
+    pub(crate) fn free_for(&self, ask: &Ask, host: HostIx) -> u64 {
+        let free = self.free(host, ask.dim);
+        match ask.qos {
+            Qos::Guaranteed => free.min(self.guarantees.left(host.row(), ask.dim)),
+            _ => free,
+        }
+    }
+
+    /// The most that could be asked for instead, in the units of the ask.
+    pub(crate) fn most(&self, ask: &Ask, host: HostIx) -> u64 {
+        let free = self.free_for(ask, host);
+        match ask.unit {
+            CpuUnit::Raw => free,
+            CpuUnit::Normalised => {
+                free.saturating_mul(self.hosts[host.row()].speed_permille.into()) / 1000
+            }
+        }
     }
 
     pub(crate) fn host(&self, host: HostIx) -> Use {
@@ -235,6 +281,7 @@ impl Room {
         }
         let speed = u32::try_from(host.speed_permille()).unwrap_or(u32::MAX);
         self.hosts[ix.row()].speed_permille = speed;
+        self.guarantees.put_host(ix.row(), host, speed);
         self.recount_foreign(ix, &host.foreign);
         self.patch(ix.row(), 0..self.dimensions);
         self.note_smallest(ix.row());
@@ -245,6 +292,7 @@ impl Room {
         self.foreign.remove(&ix);
         self.cells_mut(ix.row()).fill(Cell::default());
         self.hosts[ix.row()] = Use::default();
+        self.guarantees.remove_host(ix.row());
         for free in self.free.iter_mut().chain([&mut self.reference_cpu]) {
             free.set(ix.row(), NO_HOST);
         }
@@ -281,8 +329,11 @@ impl Room {
     }
 
     /// Gives `committed` to a VM on the host, or takes it back.
-    pub(crate) fn commit(&mut self, host: HostIx, committed: &Amounts, arrives: bool) {
+    pub(crate) fn commit(&mut self, host: HostIx, committed: &Amounts, qos: Qos, arrives: bool) {
         self.set_dimensions(committed.width());
+        if qos == Qos::Guaranteed {
+            self.guarantees.commit(host.row(), committed, arrives);
+        }
         let cells = self.cells_mut(host.row());
         for (dim, amount) in committed.iter() {
             let sum = &mut cells[dim.row()].taken;
@@ -359,6 +410,7 @@ impl Room {
         for free in self.free.iter_mut().chain([&mut self.reference_cpu]) {
             free.reach(self.rows);
         }
+        self.guarantees.reach(self.rows);
     }
 
     pub(crate) fn rows(&self) -> usize {

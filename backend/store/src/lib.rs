@@ -56,7 +56,7 @@ pub mod frame {
 pub const LOG_FILE: &str = "commands.redb";
 
 /// Format of a whole log. A log of any other format is refused when it is opened.
-pub const LOG_FORMAT: u32 = 2;
+pub const LOG_FORMAT: u32 = 3;
 
 /// One logged command with what it made of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]

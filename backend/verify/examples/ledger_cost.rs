@@ -86,7 +86,8 @@ fn rederive(fleet: &[Host], homes: &[u32]) {
     let placed = homes.iter().enumerate().map(|(number, home)| {
         let vm = Arc::new(resident(number));
         let (committed, host) = (vm.demand.clone(), fleet[*home as usize].id.clone());
-        Placed { vm, host, committed, over_capacity: false, adopted: false, held: false }
+        let bindings = None;
+        Placed { vm, host, committed, bindings, over_capacity: false, adopted: false, held: false }
     });
     let hosts = fleet.iter().cloned().map(Arc::new).collect();
     let snapshot = Snapshot { hosts, placed: placed.collect(), ..Snapshot::default() };

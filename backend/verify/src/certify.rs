@@ -2,12 +2,13 @@
 //!
 //! The functions trust nothing but the snapshot that they are given.
 
-use crate::reading::demand_on;
+use crate::inside;
+use crate::reading::{demand_on, physical};
 use crate::world::{Case, World};
 use crate::{Checked, Report, Violation, ViolationKind, Violations};
 use cluster::{
-    Amounts, CpuUnit, Decision, Dim, Host, Level, Name, Placed, Reason, Revision, Snapshot,
-    Strategy, Verdict, Vm, VmKey,
+    Amounts, CpuUnit, Decision, Dim, Host, INSIDE_REASONS, Level, Name, Placed, Qos, Reason,
+    Revision, Snapshot, Strategy, Verdict, Vm, VmKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -42,6 +43,7 @@ pub fn snapshot(snapshot: &Snapshot) -> Report {
         standing(&world, &asked, placed, &mut report);
     }
     overcommitted(&world, snapshot, &mut report.violations);
+    inside::standing(snapshot, &mut report);
     report
 }
 
@@ -82,7 +84,7 @@ pub fn batch(snapshot: &Snapshot, vms: &[Vm], decisions: &[Decision], order: &[u
         report.violations.extend(found);
         if let Some(row) = decision.host().and_then(|host| world.row(host)) {
             let taken = demand_on(world.hosts[row], vm);
-            world.place(vm, row, &taken);
+            world.place(vm, row, &taken, decision.bindings().map(|bindings| &**bindings));
         }
     }
     let undecided = (0..vms.len()).filter(|position| !seen.contains(position));
@@ -137,13 +139,18 @@ fn same_rule(one: &ViolationKind, other: &ViolationKind) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other) && binds_always(other)
 }
 
-/// Hosts that promise more than they have, apart from what adopted VMs explain.
+/// Hosts that promise more than they may, or guarantee more than they have, apart from what adopted VMs explain.
 fn overcommitted(world: &World<'_>, snapshot: &Snapshot, found: &mut Violations) {
     let mut flagged: BTreeMap<&Name, Amounts> = BTreeMap::new();
+    let mut exempt: BTreeMap<&Name, Amounts> = BTreeMap::new();
     for placed in snapshot.placed.iter().filter(|placed| placed.over_capacity) {
         let sum = flagged.entry(&placed.host).or_default();
         for (dim, amount) in placed.committed.iter() {
             sum.set(dim, sum.get(dim).saturating_add(amount));
+            if placed.vm.qos == Qos::Guaranteed {
+                let sum = exempt.entry(&placed.host).or_default();
+                sum.set(dim, sum.get(dim).saturating_add(amount));
+            }
         }
     }
     for (row, host) in world.hosts.iter().enumerate() {
@@ -153,6 +160,15 @@ fn overcommitted(world: &World<'_>, snapshot: &Snapshot, found: &mut Violations)
             if committed.saturating_sub(flagged) > allocatable {
                 let kind =
                     ViolationKind::Overcommitted { dimension, committed, flagged, allocatable };
+                found.push(about_host(&host.id, kind));
+            }
+        }
+        for (dimension, guaranteed) in world.guaranteed(row).iter() {
+            let physical = physical(host, dimension);
+            let flagged = exempt.get(&host.id).map_or(0, |sum| sum.get(dimension));
+            if guaranteed.saturating_sub(flagged) > physical {
+                let kind =
+                    ViolationKind::Overguaranteed { dimension, guaranteed, flagged, physical };
                 found.push(about_host(&host.id, kind));
             }
         }
@@ -175,8 +191,11 @@ fn decided(
         found.push(about_vm(&vm.key, ViolationKind::WrongRevision { decided, expected }));
     }
     let case = Case::new(world, vm);
-    if let Verdict::Placed { host, incarnation, score, breakdown } = &decision.verdict {
+    if let Verdict::Placed { host, incarnation, score, breakdown, bindings } = &decision.verdict {
         found.extend(on_host(world, &case, vm, host));
+        if let Some(row) = world.row(host) {
+            found.extend(inside::decided(world, row, vm, bindings.as_deref()));
+        }
         if let Some(row) = world.row(host)
             && world.hosts[row].incarnation != *incarnation
         {
@@ -229,8 +248,8 @@ fn accounts(
         counts.entry(reason).or_default().0 += u64::from(stated);
     }
     // A snapshot does not hold the policies of its time, so what they removed cannot be derived.
-    // It can be bounded: they are tried before capacity only, so each host that they removed is
-    // one that lacks room or fits.
+    // It can be bounded: they are tried before capacity and parts only, so each host that they
+    // removed is one that lacks room or fits.
     let by_policy = counts.remove(&Reason::Policy).map_or(0, |(stated, _)| stated);
     let mut unexplained = by_policy;
     for (row, host) in world.hosts.iter().enumerate() {
@@ -245,7 +264,7 @@ fn accounts(
     }
     for (reason, (stated, counted)) in counts {
         let beyond = counted.saturating_sub(stated);
-        if matches!(reason, Reason::Capacity(_)) && stated < counted && beyond <= unexplained {
+        if after_policies(reason) && stated < counted && beyond <= unexplained {
             unexplained -= beyond;
         } else if stated != counted {
             let kind = ViolationKind::RejectionCount { reason, stated, counted };
@@ -257,6 +276,11 @@ fn accounts(
         let kind = ViolationKind::RejectionCount { reason: Reason::Policy, stated, counted };
         found.push(about_vm(&vm.key, kind));
     }
+}
+
+/// Whether the reason is looked for only where no policy has removed the host.
+fn after_policies(reason: Reason) -> bool {
+    matches!(reason, Reason::Capacity(_)) || INSIDE_REASONS.contains(&reason)
 }
 
 /// Alternatives are other hosts that would have done, best first where the score decides.
@@ -313,10 +337,10 @@ fn wrong_committed(host: &Host, vm: &Vm, committed: &Amounts) -> Vec<ViolationKi
 }
 
 fn looked_at(snapshot: &Snapshot, decisions: usize) -> Checked {
-    Checked { hosts: snapshot.hosts.len(), vms: snapshot.placed.len(), decisions }
+    Checked { hosts: snapshot.hosts.len(), vms: snapshot.placed.len(), decisions, steps: 0 }
 }
 
-fn about(vm: &VmKey, host: &Name, kind: ViolationKind) -> Violation {
+pub(crate) fn about(vm: &VmKey, host: &Name, kind: ViolationKind) -> Violation {
     Violation { vm: Some(vm.clone()), host: Some(host.clone()), kind }
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod eligible;
 mod fleet;
 mod id;
+mod parts;
 mod policies;
 mod tally;
 
@@ -16,6 +17,7 @@ use crate::reading::{apart_from, groups};
 use cluster::{Amounts, Dim, Foreign, Host, HostIx, Level, Name, Subject, Vm, VmKey};
 use fleet::Fleet;
 use id::{Id, fingerprint};
+use parts::Parts;
 use rustc_hash::FxHashMap;
 use tally::Tally;
 
@@ -25,6 +27,7 @@ pub struct Ledger {
     fleet: Fleet,
     placed: FxHashMap<Id, Entry>,
     subjects: FxHashMap<Id, Neighbours>,
+    parts: Parts,
 }
 
 /// Where a VM is, and a digest of everything that was counted for it.
@@ -58,6 +61,10 @@ pub enum LedgerError {
     Elsewhere { vm: VmKey, on: Name, named: Name },
     #[error("vm {0} was added with other amounts, groups or rules than it is removed with")]
     Changed(VmKey),
+    #[error("vm {0} still has parts of its host")]
+    StillBound(VmKey),
+    #[error("vm {0} does not have the parts that it is said to give back")]
+    NotBound(VmKey),
     #[error("vm {vm} takes {amount} of dimension {}, more than can be counted", .dimension.0)]
     Uncountable { vm: VmKey, dimension: Dim, amount: u64 },
 }
@@ -69,6 +76,7 @@ impl Ledger {
             fleet: Fleet::new(dimensions),
             placed: FxHashMap::default(),
             subjects: FxHashMap::default(),
+            parts: Parts::default(),
         }
     }
 
@@ -103,6 +111,9 @@ impl Ledger {
         if row.vms > 0 {
             return Err(LedgerError::NotEmpty { host: row.id.clone(), vms: row.vms });
         }
+        if let Some(vm) = self.parts.first(ix) {
+            return Err(LedgerError::StillBound(vm.clone()));
+        }
         self.fleet.remove(ix);
         Ok(())
     }
@@ -123,7 +134,7 @@ impl Ledger {
         if let Some((dimension, amount)) = row.uncountable(committed) {
             return Err(LedgerError::Uncountable { vm: vm.key.clone(), dimension, amount });
         }
-        self.fleet.commit(host, committed);
+        self.fleet.commit(host, committed, vm.qos);
         self.placed.insert(id, Entry { host, fingerprint: fingerprint(vm, committed) });
         self.count(host, vm);
         Ok(())
@@ -148,7 +159,7 @@ impl Ledger {
         if entry.fingerprint != fingerprint(vm, committed) || !row.covers(committed) {
             return Err(LedgerError::Changed(vm.key.clone()));
         }
-        self.fleet.give_back(host, committed);
+        self.fleet.give_back(host, committed, vm.qos);
         self.placed.remove(&id);
         self.uncount(host, vm);
         Ok(())

@@ -9,22 +9,32 @@
 //! - `snapshot`, `placement`, `batch` and `violations` re-derive everything from a snapshot, in
 //!   plain loops.
 //!
-//! `bindings` reads what VMs have inside one host.
+//! `certificate` puts them together for whole documents and for plans in waves; it serves
+//! whoever wants to know, ours or not. `bindings` reads what VMs have inside one host,
+//! `assignment` a host for each of many VMs.
 //!
 //! Says what is broken, never what to do about it. Does no I/O, logs nothing, reads no clock,
 //! and has no opinion on scores beyond their adding up.
 
+mod assignment;
 mod bindings;
+mod certificate;
 mod certify;
+mod inside;
 mod ledger;
+mod plan;
+mod policies;
 mod reading;
 mod text;
 mod violation;
 mod world;
 
+pub use assignment::{AssignmentViolation, AssignmentWorth, assignment};
 pub use bindings::{
-    BindingViolation, BindingViolationKind, BindingViolations, Guest, bindings, newcomer,
+    BindingViolation, BindingViolationKind, BindingViolations, Guest, Holder, bindings, newcomer,
+    shared,
 };
+pub use certificate::{Certificate, Finding, certificate};
 pub use certify::{batch, placement, snapshot, violations};
 pub use ledger::{Ledger, LedgerError};
 pub use reading::demand_on;

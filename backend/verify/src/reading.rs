@@ -33,6 +33,20 @@ pub(crate) fn speed_permille(host: &Host) -> u64 {
     }
 }
 
+/// Capacity less what is kept back: what can be guaranteed in all.
+pub(crate) fn physical(host: &Host, dim: Dim) -> u64 {
+    let (capacity, kept_back) = (host.capacity.get(dim), host.reserved.get(dim));
+    if kept_back >= capacity { 0 } else { (capacity - kept_back).min(MAX_AMOUNT) }
+}
+
+/// How much shared demand a thread of the host carries, in permille of a thread.
+pub(crate) fn cpu_overcommit_permille(host: &Host) -> u64 {
+    match host.overcommit_permille.get(Dim::CPU_MILLIS) {
+        0 => 1000,
+        permille => permille,
+    }
+}
+
 /// Capacity less what is kept back, times overcommit, rounded down.
 pub(crate) fn allocatable(host: &Host, dim: Dim) -> u64 {
     let capacity = host.capacity.get(dim);

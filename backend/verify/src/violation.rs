@@ -1,5 +1,6 @@
 //! What can be wrong, with the facts that show it, and the report that collects it.
 
+use crate::bindings::BindingViolationKind;
 use crate::text::{
     self, dimension_text, place, reason_text, selector_text, state_text, subject_text, taint_text,
 };
@@ -107,6 +108,20 @@ pub enum ViolationKind {
         free: u64,
         allocatable: u64,
     },
+    /// The host cannot give the VM the parts that it asks for.
+    Inside {
+        #[serde(serialize_with = "text::reason")]
+        reason: Reason,
+    },
+
+    /// Something is wrong with the parts that the VM has, or is to have.
+    Bindings {
+        found: BindingViolationKind,
+    },
+    /// The VM asks for parts of its host, and none are recorded.
+    NoBindings,
+    /// Parts are recorded for a VM that asks for none.
+    UnaskedBindings,
 
     UnknownHost,
     /// The index belongs to another host than the one that was named.
@@ -129,6 +144,17 @@ pub enum ViolationKind {
     AlreadyPlaced {
         on: Name,
     },
+    /// The VM that a step is to move or release is on no host.
+    NotPlaced,
+    /// The VM is on another host than the step says.
+    WrongSource {
+        stated: Name,
+        found: Name,
+    },
+    /// A step is to move a VM that must stay where it is.
+    Pinned,
+    /// Two steps of one wave are about the VM, and nobody can tell which comes first.
+    TwiceInWave,
 
     /// Two hosts of a snapshot have one id.
     DuplicateHost,
@@ -143,6 +169,15 @@ pub enum ViolationKind {
         committed: u64,
         flagged: u64,
         allocatable: u64,
+    },
+
+    /// More is guaranteed than the host physically has, beyond what adopted VMs explain.
+    Overguaranteed {
+        #[serde(serialize_with = "text::dimension")]
+        dimension: Dim,
+        guaranteed: u64,
+        flagged: u64,
+        physical: u64,
     },
 
     /// The decision is about another VM.
@@ -206,6 +241,7 @@ impl ViolationKind {
             ViolationKind::Spread { .. } => Reason::Spread,
             ViolationKind::Policy { .. } => Reason::Policy,
             ViolationKind::Capacity { dimension, .. } => Reason::Capacity(*dimension),
+            ViolationKind::Inside { reason } => *reason,
             _ => return None,
         })
     }
@@ -225,6 +261,8 @@ pub struct Checked {
     pub hosts: usize,
     pub vms: usize,
     pub decisions: usize,
+    /// Steps of a plan.
+    pub steps: usize,
 }
 
 impl Report {
@@ -236,7 +274,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Checked { hosts, vms, decisions } = self.checked;
+        let Checked { hosts, vms, decisions, .. } = self.checked;
         write!(
             f,
             "{} violations and {} drifted rules in {hosts} hosts, {vms} VMs, {decisions} decisions",
@@ -350,12 +388,24 @@ impl fmt::Display for ViolationKind {
                 dimension_text(*dimension)
             ),
             K::AlreadyPlaced { on } => write!(f, "the VM is placed on host {on} already"),
+            K::NotPlaced => write!(f, "the VM is on no host"),
+            K::WrongSource { stated, found } => {
+                write!(f, "the VM is said to be on host {stated} and is on {found}")
+            }
+            K::Pinned => write!(f, "the VM is pinned to its host"),
+            K::TwiceInWave => write!(f, "another step of the wave is about this VM"),
             K::DuplicateHost => write!(f, "the id is used by two hosts"),
             K::DuplicateVm { other } => write!(f, "the VM is also on host {other}"),
             K::Overcommitted { dimension, committed, flagged, allocatable } => write!(
                 f,
                 "{committed} {} are committed, {flagged} of them by adoption beyond capacity; \
                  {allocatable} are allocatable",
+                dimension_text(*dimension)
+            ),
+            K::Overguaranteed { dimension, guaranteed, flagged, physical } => write!(
+                f,
+                "{guaranteed} {} are guaranteed, {flagged} of them by adoption beyond capacity; \
+                 {physical} are there",
                 dimension_text(*dimension)
             ),
             K::WrongVm { decided } => write!(f, "the decision is about vm {decided}"),
@@ -373,6 +423,12 @@ impl fmt::Display for ViolationKind {
                 "{stated} hosts are said to be rejected for {}, {counted} are",
                 reason_text(*reason)
             ),
+            K::Inside { reason } => {
+                write!(f, "the host cannot give the VM its parts: {}", reason_text(*reason))
+            }
+            K::Bindings { found } => found.fmt(f),
+            K::NoBindings => write!(f, "the VM asks for parts of its host and has none"),
+            K::UnaskedBindings => write!(f, "the VM has parts of its host and asks for none"),
             K::HostFits => write!(f, "the VM was rejected although this host can take it"),
             K::AlternativeUnknown => write!(f, "the alternative does not exist"),
             K::AlternativeUnfit { reason } => {

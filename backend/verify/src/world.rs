@@ -4,12 +4,14 @@
 //! the ledger's business; here only the same question is never worked out twice for each host.
 
 use crate::ViolationKind;
+use crate::bindings::{Holder, lacking};
 use crate::reading::{
-    allocatable, apart_from, demand_on, domain, groups, label, lets_through, matches, required,
+    allocatable, apart_from, cpu_overcommit_permille, demand_on, domain, groups, label,
+    lets_through, matches, physical, required,
 };
 use cluster::{
-    AffinityKind, Amounts, Dim, Host, HostState, Level, Name, Reason, Snapshot, Spread, Strength,
-    Subject, Vm, VmKey,
+    AffinityKind, Amounts, Bindings, Dim, Host, HostState, Level, Name, Qos, Reason, Snapshot,
+    Spread, Strength, Subject, Vm, VmKey,
 };
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +22,14 @@ pub(crate) struct World<'a> {
     dimensions: usize,
     rows: BTreeMap<&'a Name, usize>,
     committed: Vec<Amounts>,
-    residents: BTreeMap<&'a VmKey, &'a Host>,
+    /// The part of it that is guaranteed.
+    guaranteed: Vec<Amounts>,
+    /// Who has which parts of each host.
+    holders: Vec<Vec<Holder<'a>>>,
+    /// How many VMs are on each host.
+    vms: Vec<u64>,
+    /// The rows of the hosts that each VM is on. While it moves, those are two.
+    residents: BTreeMap<&'a VmKey, Vec<usize>>,
     /// VMs by tenant and group.
     members: BTreeMap<(&'a Name, &'a Name), Vec<&'a VmKey>>,
     /// VMs that must be apart from a subject, by tenant and subject.
@@ -38,6 +47,9 @@ impl<'a> World<'a> {
         }
         let mut world = Self {
             committed: vec![Amounts::zero(); hosts.len()],
+            guaranteed: vec![Amounts::zero(); hosts.len()],
+            holders: vec![Vec::new(); hosts.len()],
+            vms: vec![0; hosts.len()],
             hosts,
             dimensions: snapshot.dimensions.len(),
             rows,
@@ -47,7 +59,8 @@ impl<'a> World<'a> {
         };
         for placed in &snapshot.placed {
             if let Some(row) = world.row(&placed.host) {
-                world.place(&placed.vm, row, &placed.committed);
+                let bindings = placed.bindings.as_deref();
+                world.place(&placed.vm, row, &placed.committed, bindings);
             }
         }
         world
@@ -58,26 +71,62 @@ impl<'a> World<'a> {
     }
 
     pub(crate) fn host_of(&self, vm: &VmKey) -> Option<&'a Host> {
-        self.residents.get(vm).copied()
+        self.residents.get(vm)?.first().map(|row| self.hosts[*row])
     }
 
     pub(crate) fn committed(&self, row: usize) -> &Amounts {
         &self.committed[row]
     }
 
+    pub(crate) fn guaranteed(&self, row: usize) -> &Amounts {
+        &self.guaranteed[row]
+    }
+
     pub(crate) fn allocatable(&self, row: usize, dim: Dim) -> u64 {
         if dim.row() < self.dimensions { allocatable(self.hosts[row], dim) } else { 0 }
     }
 
+    pub(crate) fn holders(&self, row: usize) -> &[Holder<'a>] {
+        &self.holders[row]
+    }
+
     /// Adds a VM unless it is there.
-    pub(crate) fn place(&mut self, vm: &'a Vm, row: usize, committed: &Amounts) {
-        if self.residents.contains_key(&vm.key) {
-            return;
+    pub(crate) fn place(
+        &mut self,
+        vm: &'a Vm,
+        row: usize,
+        committed: &Amounts,
+        bindings: Option<&'a Bindings>,
+    ) {
+        if !self.residents.contains_key(&vm.key) {
+            self.add(vm, row, committed, bindings);
         }
-        self.residents.insert(&vm.key, self.hosts[row]);
+    }
+
+    /// Adds a VM to a host, also if it is on another.
+    pub(crate) fn add(
+        &mut self,
+        vm: &'a Vm,
+        row: usize,
+        committed: &Amounts,
+        bindings: Option<&'a Bindings>,
+    ) {
+        if let Some(bindings) = bindings {
+            self.holders[row].push(Holder { vm: &vm.key, bindings });
+        }
         for (dim, amount) in committed.iter() {
             let sum = self.committed[row].get(dim).saturating_add(amount);
             self.committed[row].set(dim, sum);
+            if vm.qos == Qos::Guaranteed {
+                let sum = self.guaranteed[row].get(dim).saturating_add(amount);
+                self.guaranteed[row].set(dim, sum);
+            }
+        }
+        self.vms[row] += 1;
+        let rows = self.residents.entry(&vm.key).or_default();
+        rows.push(row);
+        if rows.len() > 1 {
+            return;
         }
         for group in groups(vm) {
             self.members.entry((&vm.key.tenant, group)).or_default().push(&vm.key);
@@ -85,6 +134,46 @@ impl<'a> World<'a> {
         for (subject, level) in apart_from(vm) {
             let repellers = self.repellers.entry((&vm.key.tenant, subject)).or_default();
             repellers.push((&vm.key, level));
+        }
+    }
+
+    /// Takes a VM off a host that it was added to.
+    pub(crate) fn remove(&mut self, vm: &'a Vm, row: usize, committed: &Amounts) {
+        let Some(rows) = self.residents.get_mut(&vm.key) else { return };
+        let Some(place) = rows.iter().position(|on| *on == row) else { return };
+        rows.remove(place);
+        self.vms[row] -= 1;
+        for (dim, amount) in committed.iter() {
+            let left = self.committed[row].get(dim).saturating_sub(amount);
+            self.committed[row].set(dim, left);
+            if vm.qos == Qos::Guaranteed {
+                let left = self.guaranteed[row].get(dim).saturating_sub(amount);
+                self.guaranteed[row].set(dim, left);
+            }
+        }
+        self.holders[row].retain(|holder| *holder.vm != vm.key);
+        if !rows.is_empty() {
+            return;
+        }
+        self.residents.remove(&vm.key);
+        for group in groups(vm) {
+            if let Some(members) = self.members.get_mut(&(&vm.key.tenant, group)) {
+                members.retain(|key| **key != vm.key);
+            }
+        }
+        for (subject, _) in apart_from(vm) {
+            if let Some(repellers) = self.repellers.get_mut(&(&vm.key.tenant, subject)) {
+                repellers.retain(|(key, _)| **key != vm.key);
+            }
+        }
+    }
+
+    /// What this VM takes on a host, and how many others are there.
+    pub(crate) fn beside(&self, vm: &Vm, row: usize) -> (Amounts, u64) {
+        let rows = self.residents.get(&vm.key).map_or(&[][..], Vec::as_slice);
+        match rows.contains(&row) {
+            true => (demand_on(self.hosts[row], vm), self.vms[row].saturating_sub(1)),
+            false => (Amounts::zero(), self.vms[row]),
         }
     }
 
@@ -107,10 +196,11 @@ impl<'a> World<'a> {
     fn count<'k>(&self, keys: impl Iterator<Item = &'k VmKey>, level: &Level) -> Neighbours<'a> {
         let mut neighbours = Neighbours::default();
         for key in keys {
-            let Some(host) = self.residents.get(key) else { continue };
-            neighbours.anywhere += 1;
-            if let Some(domain) = domain(host, level) {
-                *neighbours.by_domain.entry(domain).or_default() += 1;
+            for row in self.residents.get(key).into_iter().flatten() {
+                neighbours.anywhere += 1;
+                if let Some(domain) = domain(self.hosts[*row], level) {
+                    *neighbours.by_domain.entry(domain).or_default() += 1;
+                }
             }
         }
         neighbours
@@ -140,30 +230,46 @@ pub(crate) struct Case<'w> {
     apart: Vec<(&'w Subject, &'w Level, Neighbours<'w>)>,
     /// The other way round: who must be apart from a subject that the VM belongs to.
     repelled: Vec<(Subject, &'w Level, Neighbours<'w>)>,
-    /// With the fewest members in an eligible domain, counted when a host needs it.
-    spreads: Vec<(&'w Spread, Neighbours<'w>, OnceCell<Option<u32>>)>,
+    spreads: Vec<Spreading<'w>>,
+}
+
+/// A spread rule with the members that there may be and those that there are for certain.
+struct Spreading<'w> {
+    rule: &'w Spread,
+    most: Neighbours<'w>,
+    sure: Neighbours<'w>,
+    /// Fewest certain members in an eligible domain, counted when a host needs it.
+    fewest: OnceCell<Option<u32>>,
 }
 
 impl<'w> Case<'w> {
     pub(crate) fn new(world: &'w World<'w>, vm: &'w Vm) -> Self {
-        let by_rule = |kind| {
+        Self::between(world, world, vm)
+    }
+
+    /// A case while others are on the move: what the VM must be away from is looked up in `world`,
+    /// which has all that may be, and what it must be near to in `sure`, where only that is which
+    /// is certain.
+    pub(crate) fn between(world: &'w World<'w>, sure: &'w World<'w>, vm: &'w Vm) -> Self {
+        let by_rule = |kind, world: &'w World<'w>| {
             required(vm, kind)
                 .map(|rule| (&rule.subject, &rule.level))
                 .map(|(subject, level)| (subject, level, world.neighbours(vm, subject, level)))
                 .collect()
         };
         let mut spreads = Vec::new();
-        for spread in vm.spreads.iter().filter(|spread| spread.strength == Strength::Required) {
-            let subject = Subject::Group(spread.group.clone());
-            let neighbours = world.neighbours(vm, &subject, &spread.level);
-            spreads.push((spread, neighbours, OnceCell::new()));
+        for rule in vm.spreads.iter().filter(|spread| spread.strength == Strength::Required) {
+            let subject = Subject::Group(rule.group.clone());
+            let most = world.neighbours(vm, &subject, &rule.level);
+            let sure = sure.neighbours(vm, &subject, &rule.level);
+            spreads.push(Spreading { rule, most, sure, fewest: OnceCell::new() });
         }
         Self {
             world,
             vm,
             host_rules: host_rules(world, vm),
-            together: by_rule(AffinityKind::Together),
-            apart: by_rule(AffinityKind::Apart),
+            together: by_rule(AffinityKind::Together, sure),
+            apart: by_rule(AffinityKind::Apart, world),
             repelled: repelled(world, vm),
             spreads,
         }
@@ -172,7 +278,8 @@ impl<'w> Case<'w> {
     /// Everything that keeps the VM off the host, in the order of the reasons.
     pub(crate) fn violations(&self, row: usize) -> Vec<ViolationKind> {
         let mut found = self.rules(row);
-        self.room(row, &mut found);
+        self.room_beside(row, &Amounts::zero(), &mut found);
+        self.inside(row, &mut found);
         found
     }
 
@@ -257,13 +364,13 @@ impl<'w> Case<'w> {
                 found.push(ViolationKind::Repelled { subject, level, domain, by });
             }
         }
-        for (spread, neighbours, fewest) in &self.spreads {
+        for Spreading { rule: spread, most, sure, fewest } in &self.spreads {
             let here = domain(host, &spread.level);
-            let members = here.map_or(0, |here| neighbours.within(here));
+            let members = here.map_or(0, |here| most.within(here));
             if here.is_some() && members < spread.max_skew {
                 continue; // even if some domain is empty
             }
-            let fewest = fewest.get_or_init(|| self.fewest(&spread.level, neighbours));
+            let fewest = fewest.get_or_init(|| self.fewest(&spread.level, sure));
             // A host that is not eligible itself still has a domain to compare with.
             let fewest = fewest.map_or(members, |fewest| fewest.min(members));
             if here.is_none() || members + 1 - fewest > spread.max_skew {
@@ -279,16 +386,35 @@ impl<'w> Case<'w> {
         }
     }
 
-    fn room(&self, row: usize, found: &mut Vec<ViolationKind>) {
+    /// Whether there is room, where `own` of what is committed is the VM's already.
+    pub(crate) fn room_beside(&self, row: usize, own: &Amounts, found: &mut Vec<ViolationKind>) {
         let host = self.world.hosts[row];
         for (dimension, asked) in demand_on(host, self.vm).iter() {
             let committed = self.world.committed(row).get(dimension);
+            let committed = committed.saturating_sub(own.get(dimension));
             let taken = committed.saturating_add(host.foreign.used.get(dimension));
             let allocatable = self.world.allocatable(row, dimension);
-            if u128::from(taken) + u128::from(asked) > u128::from(allocatable) {
-                let free = allocatable.saturating_sub(taken);
+            let mut free = allocatable.saturating_sub(taken);
+            if self.vm.qos == Qos::Guaranteed {
+                let guaranteed = self.world.guaranteed(row).get(dimension);
+                let guaranteed = guaranteed.saturating_sub(own.get(dimension));
+                free = free.min(physical(host, dimension).saturating_sub(guaranteed));
+            }
+            if asked > free {
                 found.push(ViolationKind::Capacity { dimension, asked, free, allocatable });
             }
+        }
+    }
+
+    /// The parts that the VM asks for.
+    fn inside(&self, row: usize, found: &mut Vec<ViolationKind>) {
+        let Some(request) = self.vm.topology.as_deref() else { return };
+        let host = self.world.hosts[row];
+        let overcommit = cpu_overcommit_permille(host);
+        let holders = &self.world.holders[row];
+        let demand = demand_on(host, self.vm);
+        if let Some(reason) = lacking(&host.hardware, overcommit, holders, request, &demand) {
+            found.push(ViolationKind::Inside { reason });
         }
     }
 

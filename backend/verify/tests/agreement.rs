@@ -138,7 +138,15 @@ impl Run {
         let (vm, host, held) = (Arc::new(vm), host.id, self.dice.once_in(4));
         self.placed.push((
             ix,
-            Placed { vm, host, committed, over_capacity, adopted: over_capacity, held },
+            Placed {
+                vm,
+                host,
+                committed,
+                bindings: None,
+                over_capacity,
+                adopted: over_capacity,
+                held,
+            },
         ));
     }
 

@@ -354,10 +354,10 @@ fn a_newcomer_is_held_against_its_own_request_and_against_the_others() {
     // Of those that were there before, what they asked for is not read again.
     scene.vms[SHARE].bindings.gpus[0].share = GpuShare::Milli(500);
     intruder(&mut scene, 2, GpuShare::Milli(501));
-    assert_eq!(found_by(&scene, verify::newcomer), BTreeSet::from(["gpu_over".to_string()]));
+    assert_eq!(found_by(&scene, newcomer), BTreeSet::from(["gpu_over".to_string()]));
     scene.vms.last_mut().unwrap().request.watts = 1;
     let both = BTreeSet::from(["gpu_over".to_string(), "wrong_watts".to_string()]);
-    assert_eq!(found_by(&scene, verify::newcomer), both);
+    assert_eq!(found_by(&scene, newcomer), both);
 }
 
 #[test]
@@ -388,4 +388,15 @@ fn a_unified_gpu_works_in_the_memory_of_the_vm() {
     assert_eq!(found(&scene), BTreeSet::new());
     gpus(&mut scene, SHARE).min_memory_mib = 11;
     assert_eq!(found(&scene), BTreeSet::from(["gpu_memory".to_string()]));
+}
+
+/// All but the last were checked before.
+fn newcomer(
+    hardware: &Hardware,
+    permille: u64,
+    guests: &[verify::Guest<'_>],
+) -> verify::BindingViolations {
+    let (last, before) = guests.split_last().expect("at least one VM");
+    let before: Vec<_> = before.iter().map(|guest| verify::Holder::from(*guest)).collect();
+    verify::newcomer(hardware, permille, &before, last)
 }

@@ -128,7 +128,7 @@ impl Findings {
 }
 
 /// The known name nearest to `word`, if it is near enough to be a slip of the keyboard.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).clamp(1, 3);
     let scored = known.into_iter().map(|name| (distance(word, name), name));
     scored.filter(|(edits, _)| *edits <= limit).min().map(|(_, name)| name)
@@ -142,26 +142,13 @@ pub(crate) fn suggestion(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// How many letters to change, add or drop.
+/// How many letters to change, add, drop, or swap with the next.
 fn distance(a: &str, b: &str) -> usize {
     // Long words are never slips of short ones, and this keeps the table small.
     if a.len().abs_diff(b.len()) > 3 || a.len() > 64 {
         return usize::MAX;
     }
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (above, x) in a.chars().enumerate() {
-        let mut diagonal = above;
-        let mut left = above + 1;
-        let mut next = vec![left];
-        for (y, up) in b.iter().zip(row.iter().skip(1)) {
-            left = (left + 1).min(up + 1).min(diagonal + usize::from(x != *y));
-            diagonal = *up;
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
+    strsim::osa_distance(a, b)
 }
 
 #[cfg(test)]
@@ -174,6 +161,7 @@ mod tests {
         assert_eq!(nearest("prority", known), Some("priority"));
         assert_eq!(nearest("wieght", known), Some("weight"));
         assert_eq!(nearest("banana", known), None);
+        assert_eq!(nearest("wehn", known), Some("when"), "two letters swapped are one slip");
         assert_eq!(distance("kitten", "sitting"), 3);
     }
 

@@ -23,6 +23,7 @@ mod library;
 mod program;
 mod read;
 pub mod scalar;
+mod source;
 mod table;
 mod value;
 pub mod vocabulary;
@@ -34,7 +35,7 @@ pub use active::{
 };
 pub use code::Steps;
 pub use conflicts::{Conflict, ConflictKind, MAX_CONFLICTS};
-pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
+pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, nearest};
 pub use document::{
     Action, ActionKind, Document, LogLevel, MAX_ACTIONS, MAX_ALLOWED_VALUES, MAX_EXPRESSION_NODES,
     MAX_METADATA, MAX_NESTING, MAX_PARAMETERS, MAX_RULE_WEIGHT, MAX_RULES, MAX_TEXT_BYTES, Marks,
@@ -50,6 +51,7 @@ pub use library::{
 pub use program::{MAX_PATHS, MAX_STEPS_PER_HOST, Paths, Program, compile, load};
 pub use read::{Syntax, parse, parse_expression};
 pub use scalar::Fault;
+pub use source::Source;
 pub use table::Table;
 pub use value::{MAX_MILLIS, Value};
 pub use weights::{MAX_WEIGHT, WeightError, Weights};

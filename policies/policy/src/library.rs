@@ -12,8 +12,8 @@ pub use settings::{Setting, Settings};
 use crate::PolicyType;
 use crate::active::{ActivateError, ActiveSet, Configuration};
 use crate::diagnostic::Diagnostic;
-use crate::program::{Program, load};
-use crate::read::Syntax;
+use crate::program::Program;
+use crate::source::Source;
 use audit::Audit;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -29,7 +29,7 @@ pub const MAX_LIBRARY_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Library {
-    policies: BTreeMap<SmolStr, Installed>,
+    policies: BTreeMap<SmolStr, Arc<Installed>>,
     audit: Audit,
 }
 
@@ -51,8 +51,7 @@ pub struct Installed {
 pub struct Version {
     /// From 1, and never used twice for one policy.
     pub number: u32,
-    pub text: Arc<str>,
-    pub syntax: Syntax,
+    pub source: Source,
     pub created_ms: u64,
     pub author: String,
     pub description: String,
@@ -80,8 +79,7 @@ pub struct Edit {
 pub enum EditKind {
     /// Registers the policy, or gives it a new version. With an activation it is in force at once.
     Put {
-        text: Arc<str>,
-        syntax: Syntax,
+        source: Source,
         activation: Option<Activation>,
     },
     Activate(Activation),
@@ -93,8 +91,7 @@ pub enum EditKind {
     Remove,
     /// As `Put`, and refused when there is a policy of this id already.
     Register {
-        text: Arc<str>,
-        syntax: Syntax,
+        source: Source,
         activation: Option<Activation>,
     },
     /// Gives an active policy another priority or other values of some parameters; what is not
@@ -107,11 +104,9 @@ pub enum EditKind {
 
 impl EditKind {
     /// The text that it brings, if any.
-    fn text(&self) -> Option<(&Arc<str>, Syntax)> {
+    fn source(&self) -> Option<&Source> {
         match self {
-            EditKind::Put { text, syntax, .. } | EditKind::Register { text, syntax, .. } => {
-                Some((text, *syntax))
-            }
+            EditKind::Put { source, .. } | EditKind::Register { source, .. } => Some(source),
             _ => None,
         }
     }
@@ -151,20 +146,18 @@ fn first(found: &[Diagnostic]) -> String {
 pub struct Checked {
     /// The policies in force after it.
     pub active: ActiveSet,
-    /// What is doubtful in a new text.
-    pub warnings: Vec<Diagnostic>,
     /// Whether the change changes anything.
     pub is_new: bool,
 }
 
 impl Library {
     pub fn get(&self, id: &str) -> Option<&Installed> {
-        self.policies.get(id)
+        self.policies.get(id).map(Arc::as_ref)
     }
 
     /// By id.
     pub fn iter(&self) -> impl Iterator<Item = &Installed> {
-        self.policies.values()
+        self.policies.values().map(Arc::as_ref)
     }
 
     pub fn len(&self) -> usize {
@@ -187,21 +180,19 @@ impl Library {
             let (Some(activation), Some(version)) = (&policy.activation, policy.newest()) else {
                 continue;
             };
-            active.push((Arc::new(version.program()?), activation.configuration()));
+            active.push((version.program()?, activation.configuration()));
         }
         Ok(ActiveSet::new(active)?)
     }
 
     /// Works out a change without making it: whether it can be made, and what would be in force.
     pub fn check(&self, edit: &Edit) -> Result<Checked, EditError> {
-        let mut warnings = Vec::new();
-        if let Some((text, syntax)) = edit.change.text() {
-            let (program, found) = load(text, syntax).map_err(EditError::Text)?;
+        if let Some(source) = edit.change.source() {
+            let program = source.program().map_err(EditError::Text)?;
             if program.id() != edit.policy {
                 let (policy, found) = (edit.policy.clone(), program.id().to_owned());
                 return Err(EditError::OtherId { policy, found });
             }
-            warnings = found;
             let exists = self.policies.contains_key(&edit.policy);
             if exists && matches!(edit.change, EditKind::Register { .. }) {
                 return Err(EditError::Exists(edit.policy.clone()));
@@ -209,7 +200,7 @@ impl Library {
             if self.policies.len() >= MAX_POLICIES && !exists {
                 return Err(EditError::TooMany);
             }
-            let bytes = self.bytes().saturating_add(text.len());
+            let bytes = self.bytes().saturating_add(source.text().len());
             if bytes > MAX_LIBRARY_BYTES {
                 return Err(EditError::TooLarge(bytes));
             }
@@ -218,11 +209,7 @@ impl Library {
         }
         let mut after = self.clone();
         after.apply(edit, 0);
-        Ok(Checked {
-            active: after.active_set()?,
-            warnings,
-            is_new: after.policies != self.policies,
-        })
+        Ok(Checked { active: after.active_set()?, is_new: after.policies != self.policies })
     }
 
     fn check_known(&self, edit: &Edit) -> Result<(), EditError> {
@@ -245,7 +232,7 @@ impl Library {
 
     fn bytes(&self) -> usize {
         let versions = self.policies.values().flat_map(|policy| &policy.versions);
-        versions.map(|version| version.text.len()).sum()
+        versions.map(|version| version.source.text().len()).sum()
     }
 
     /// Makes a change that `check` let through. Anything else changes nothing.
@@ -253,9 +240,8 @@ impl Library {
         let before = self.get(&edit.policy).and_then(Installed::newest).map(|it| it.number);
         let action = match &edit.change {
             EditKind::Register { .. } if before.is_some() => None,
-            EditKind::Put { text, syntax, activation }
-            | EditKind::Register { text, syntax, activation } => {
-                self.put(edit, text, *syntax, activation.as_ref(), now_ms)
+            EditKind::Put { source, activation } | EditKind::Register { source, activation } => {
+                self.put(edit, source, activation.as_ref(), now_ms)
             }
             EditKind::Rollback { version } => self.roll_back(edit, *version, now_ms),
             EditKind::Activate(activation) => {
@@ -286,15 +272,14 @@ impl Library {
     fn put(
         &mut self,
         edit: &Edit,
-        text: &Arc<str>,
-        syntax: Syntax,
+        source: &Source,
         activation: Option<&Activation>,
         now_ms: u64,
     ) -> Option<AuditAction> {
-        let (program, _) = load(text, syntax).ok()?;
+        let program = source.program().ok()?;
         let document = program.document();
         let (name, kind) = (document.name.clone(), document.kind);
-        let Some(policy) = self.policies.get_mut(&edit.policy) else {
+        let Some(policy) = self.policies.get_mut(&edit.policy).map(Arc::make_mut) else {
             let mut policy = Installed {
                 id: edit.policy.clone(),
                 name,
@@ -304,17 +289,17 @@ impl Library {
                 created_ms: now_ms,
                 updated_ms: now_ms,
             };
-            policy.add_version(edit, text, syntax, now_ms);
-            self.policies.insert(edit.policy.clone(), policy);
+            policy.add_version(edit, source, now_ms);
+            self.policies.insert(edit.policy.clone(), Arc::new(policy));
             return Some(AuditAction::Registered);
         };
-        let same_text = policy.newest().is_some_and(|it| it.text == *text && it.syntax == syntax);
+        let same_text = policy.newest().is_some_and(|it| it.source == *source);
         let same_activation = activation.is_none_or(|it| Some(it) == policy.activation.as_ref());
         if same_text && same_activation {
             return None;
         }
         if !same_text {
-            policy.add_version(edit, text, syntax, now_ms);
+            policy.add_version(edit, source, now_ms);
         }
         (policy.name, policy.kind, policy.updated_ms) = (name, kind, now_ms);
         if let Some(activation) = activation {
@@ -324,16 +309,16 @@ impl Library {
     }
 
     fn roll_back(&mut self, edit: &Edit, version: u32, now_ms: u64) -> Option<AuditAction> {
-        let policy = self.policies.get_mut(&edit.policy)?;
-        let old = policy.version(version)?.clone();
-        if policy.newest().is_some_and(|it| it.text == old.text && it.syntax == old.syntax) {
+        let policy = Arc::make_mut(self.policies.get_mut(&edit.policy)?);
+        let old = policy.version(version)?.source.clone();
+        if policy.newest().is_some_and(|it| it.source == old) {
             return None;
         }
-        if let Ok((program, _)) = load(&old.text, old.syntax) {
+        if let Ok(program) = old.program() {
             let document = program.document();
             (policy.name, policy.kind) = (document.name.clone(), document.kind);
         }
-        policy.add_version(edit, &old.text, old.syntax, now_ms);
+        policy.add_version(edit, &old, now_ms);
         policy.updated_ms = now_ms;
         Some(AuditAction::RolledBack)
     }
@@ -344,7 +329,7 @@ impl Library {
         activation: Option<Activation>,
         now_ms: u64,
     ) -> Option<AuditAction> {
-        let policy = self.policies.get_mut(&edit.policy)?;
+        let policy = Arc::make_mut(self.policies.get_mut(&edit.policy)?);
         if policy.activation == activation {
             return None;
         }
@@ -368,12 +353,11 @@ impl Installed {
         self.versions.iter().find(|version| version.number == number)
     }
 
-    fn add_version(&mut self, edit: &Edit, text: &Arc<str>, syntax: Syntax, now_ms: u64) {
+    fn add_version(&mut self, edit: &Edit, source: &Source, now_ms: u64) {
         let number = self.newest().map_or(0, |version| version.number).saturating_add(1);
         self.versions.push(Version {
             number,
-            text: Arc::clone(text),
-            syntax,
+            source: source.clone(),
             created_ms: now_ms,
             author: edit.user.clone(),
             description: edit.description.clone(),
@@ -384,8 +368,8 @@ impl Installed {
 }
 
 impl Version {
-    pub fn program(&self) -> Result<Program, EditError> {
-        load(&self.text, self.syntax).map(|(program, _)| program).map_err(EditError::Text)
+    pub fn program(&self) -> Result<Arc<Program>, EditError> {
+        self.source.program().map_err(EditError::Text)
     }
 }
 

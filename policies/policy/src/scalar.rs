@@ -3,8 +3,8 @@
 //! Written apart from the evaluator over columns, for the verifier and for tests: the two share
 //! values and documents, and no arithmetic.
 
-use crate::active::{ActiveSet, RuleIx};
-use crate::document::{ActionKind, LogLevel, PolicyType};
+use crate::active::{ActivePolicy, ActiveSet, RuleIx};
+use crate::document::{ActionKind, LogLevel, PolicyType, Rule};
 use crate::value::{MAX_MILLIS, Value, millis};
 use crate::{Expr, ExprKind, Op, Path, SOFT_FILTER_POINTS};
 use smol_str::SmolStr;
@@ -55,12 +55,7 @@ pub fn evaluate(set: &ActiveSet, asked: PolicyType, lookup: &dyn Fn(&Path) -> Va
             }
         }
         for (rule_ix, rule) in policy.rules() {
-            let points = |expr| scope.points(expr);
-            let scored: Result<Option<Vec<f64>>, Fault> =
-                scope.condition(&rule.when).and_then(|fires| {
-                    fires.then(|| rule.score_expressions().map(points).collect()).transpose()
-                });
-            let scores = match scored {
+            let scores = match scope.fires(rule) {
                 Ok(Some(scores)) => scores,
                 Ok(None) => continue,
                 Err(_) => {
@@ -99,6 +94,28 @@ pub fn evaluate(set: &ActiveSet, asked: PolicyType, lookup: &dyn Fn(&Path) -> Va
     verdict
 }
 
+/// Every rule that removes the host, also behind the first, in the order of evaluation.
+pub fn removers(
+    set: &ActiveSet,
+    asked: PolicyType,
+    lookup: &dyn Fn(&Path) -> Value,
+) -> Vec<RuleIx> {
+    let counts = |policy: &&ActivePolicy| policy.program().document().kind.counts_for(asked);
+    let mut removers = Vec::new();
+    for policy in set.policies().iter().filter(counts) {
+        let scope = Scope { lookup, parameters: policy.parameter_values() };
+        let target = policy.program().document().target.as_ref();
+        if target.map_or(Ok(true), |target| scope.condition(target)) != Ok(true) {
+            continue;
+        }
+        let removes =
+            policy.rules().filter(|(_, rule)| rule.removes() && rule.filter_reason().is_some());
+        let fires = removes.filter(|(_, rule)| matches!(scope.fires(rule), Ok(Some(_))));
+        removers.extend(fires.map(|(ix, _)| ix));
+    }
+    removers
+}
+
 /// The value of an expression without attributes and parameters; `None` when it has such.
 pub(crate) fn constant(expr: &Expr) -> Option<Result<Value, Fault>> {
     let mut fixed = true;
@@ -115,6 +132,14 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
+    /// The points of a rule that fires; `None` when its condition is false.
+    fn fires(&self, rule: &Rule) -> Result<Option<Vec<f64>>, Fault> {
+        let points = |expr| self.points(expr);
+        self.condition(&rule.when).and_then(|fires| {
+            fires.then(|| rule.score_expressions().map(points).collect()).transpose()
+        })
+    }
+
     fn value(&self, expr: &Expr) -> Result<Value, Fault> {
         Ok(match &expr.kind {
             ExprKind::Bool(value) => Value::Bool(*value),

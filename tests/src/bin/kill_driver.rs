@@ -4,7 +4,7 @@
 //! holds these lines against the log. Each operation has an actor of its own, so that the log
 //! shows whether it happened once.
 
-use cluster::{Amounts, Host, Name, Vm, VmKey};
+use cluster::{Amounts, Dim, Host, Name, Vm, VmKey};
 use engine::{
     Call, Engine, IdempotencyKey, Options, Outcome, PlaceRequest, PutMode, Request, Writer,
 };
@@ -66,8 +66,8 @@ fn run(writer: &Writer, round: u64, client: u64) -> Result<(), Box<dyn Error>> {
             3 if !live.is_empty() => {
                 let vm: VmKey = live[operation as usize % live.len()].clone();
                 // Another size each time: a resize that changes nothing leaves no record.
-                let demand = Amounts::cpu_memory(200 + operation, 64);
-                Request::Resize { vm, demand, if_generation: None }
+                let changes = vec![(Dim::CPU_MILLIS, 200 + operation)];
+                Request::Resize { vm, changes, if_generation: None }
             }
             kind => {
                 let key = VmKey::in_default_tenant(actor.clone());

@@ -66,7 +66,7 @@ fn snapshot_and_plan_may_be_two_files() {
     let verify = |plan: &str| run(&["verify", "--snapshot", &path("s"), "--plan", &path(plan)]);
     verify("array").ends(0).says(&["1 decisions"]);
     verify("object").ends(0).says(&["1 decisions"]);
-    verify("neither").ends(255).says(&["no field \"decisions\""]);
+    verify("neither").ends(255).says(&["neither a field \"decisions\" nor"]);
     verify("missing").ends(255).says(&["cannot read"]);
 }
 

@@ -98,6 +98,11 @@ fn vms_are_resized_where_they_are_or_it_says_what_is_lacking() {
     service.run(&much).ends(1).says(&["does not fit", "lacks 1,000 cpu_millis", "keeps 3,000"]);
     let json = service.run(&[&much[..], &["-o", "json"]].concat()).ends(1).json();
     assert_eq!(json["outcome"], "does_not_fit");
+    let far_more = ["vm", "resize", "a", "--cpu-millis", "900000"];
+    service.run(&far_more).ends(1).says(&["no other host could take it at that size"]);
+    service.run(&["vm", "adopt", "b", "--host", "h1", "--cpu-millis", "4000"]).ends(0);
+    let some = ["vm", "resize", "a", "--cpu-millis", "4500"];
+    service.run(&some).ends(1).says(&["lacks 500 cpu_millis", "it would fit on h2"]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Living {
         let Some(Bench { fleet, scratch, verdicts }) = bench.as_mut() else {
             return Err(Failure::new(Code::INTERNAL, "there is no table to evaluate on"));
         };
-        fleet.follow(&glance.hosts);
+        fleet.follow(glance.hosts);
         let set = &glance.set;
         let vm: Vec<Value> = set.paths().vm.iter().map(|path| vm.attribute(path)).collect();
         let left = source.map_id();

@@ -141,12 +141,16 @@ impl World {
     fn place(&mut self, vm: &Vm, how: &How) -> SimulatedVm {
         let vm_id = vm.key.id.to_string();
         let choice = solver::place(&mut self.problem, &mut self.scratch, vm, how);
-        let Some(Chosen { host, score, committed, .. }) = &choice.host else {
+        let Some(Chosen { host, score, committed, bindings, .. }) = &choice.host else {
             let filter_reason = self.why_not(&choice);
             return SimulatedVm { vm_id, filtered: true, filter_reason, ..Default::default() };
         };
         let policy_results = self.points(vm, *host);
         self.problem.add_vm(*host, vm, committed);
+        if let Some(bindings) = bindings {
+            // What was bound is free.
+            let _ = self.problem.take(*host, bindings);
+        }
         let row = host.row();
         if let (Some(used), Some(vms)) = (self.used.get_mut(row), self.vms.get_mut(row)) {
             // The solver has checked that it fits.

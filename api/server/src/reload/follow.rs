@@ -4,12 +4,12 @@
 //! sends. A bad one is noted and changes nothing. Which file speaks for a policy is decided by
 //! name, so that it does not depend on which came first.
 
-use super::judge::{Candidate, edit, read, written_by};
+use super::judge::{Candidate, Change, edit, read, written_by};
 use super::scan::{Content, Found, Scan, finding};
 use crate::policy_files::{AcceptedFile, RejectedFile};
 use crate::service::Service;
-use engine::{Call, Refusal, Request};
-use policy::{Diagnostic, Edit, EditKind};
+use engine::{Call, PrepareError, Refusal, Request};
+use policy::{Diagnostic, EditError, EditKind};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -198,8 +198,8 @@ impl Follower {
                 Ok(good) => good,
                 Err(diagnostics) => return Outcome::Rejected(diagnostics),
             };
-            let Some((edit, revision)) = good.edit else { return Outcome::Accepted(good.warnings) };
-            match self.submit(edit, revision) {
+            let Some(change) = good.change else { return Outcome::Accepted(good.warnings) };
+            match self.submit(change) {
                 Ok(()) => return Outcome::Accepted(good.warnings),
                 Err(Refusal::Stale { .. }) => {}
                 Err(refusal @ Refusal::PolicyRefused { .. }) => {
@@ -246,8 +246,18 @@ impl Follower {
             return;
         }
         for _ in 0..ATTEMPTS {
-            let revision = self.service.writer().read(|state| state.policy().revision);
-            match self.submit(edit(policy, EditKind::Deactivate, file), revision) {
+            let edit = edit(policy, EditKind::Deactivate, file);
+            let prepared = match self.service.writer().prepare(&edit) {
+                Ok(prepared) => Box::new(prepared),
+                // Somebody has removed it already.
+                Err(PrepareError::Edit(EditError::Unknown(_))) => return,
+                Err(error) => {
+                    tracing::warn!(file, policy, %error, "the policy stays in force");
+                    return;
+                }
+            };
+            let policy_revision = prepared.policy_revision;
+            match self.submit(Change { edit, policy_revision, prepared }) {
                 Ok(()) => {
                     tracing::info!(file, policy, "the file is gone, its policy is deactivated");
                     return;
@@ -277,9 +287,11 @@ impl Follower {
         }
     }
 
-    fn submit(&self, edit: Edit, revision: u64) -> Result<(), Refusal> {
-        let request = Request::EditPolicy { edit: Box::new(edit), if_revision: Some(revision) };
-        self.service.writer().call(Call::internal(request)).map(|_| ())
+    fn submit(&self, change: Change) -> Result<(), Refusal> {
+        let Change { edit, policy_revision, prepared } = change;
+        let if_revision = Some(policy_revision);
+        let request = Request::EditPolicy { edit: Box::new(edit), if_revision };
+        self.service.writer().call_prepared(Call::internal(request), prepared).map(|_| ())
     }
 
     fn accept(&self, file: &str, policy: &str, warnings: Vec<Diagnostic>) {

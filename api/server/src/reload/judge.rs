@@ -6,10 +6,10 @@
 
 use super::scan::finding;
 use crate::failure::Failure;
-use crate::policies::{Tried, look_ahead_now};
-use engine::Writer;
+use crate::policies::{Outlook, look_ahead_now};
+use engine::{Prepared, Writer};
 use policy::{
-    Activation, Diagnostic, Document, Edit, EditKind, Library, Program, Severity, Syntax,
+    Activation, Diagnostic, Document, Edit, EditKind, Library, Program, Severity, Source, Syntax,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,9 +21,8 @@ const FILE_USER: &str = "file:";
 #[derive(Debug)]
 pub(super) struct Candidate {
     file: String,
-    text: Arc<str>,
-    syntax: Syntax,
-    program: Program,
+    source: Source,
+    program: Arc<Program>,
     warnings: Vec<Diagnostic>,
     wishes: Wishes,
 }
@@ -38,10 +37,17 @@ struct Wishes {
 /// A file that can come into force.
 #[derive(Debug)]
 pub(super) struct Good {
-    /// What to ask for, and the policy revision that it was worked out at. `None` leaves things
-    /// as the operator has set them.
-    pub(super) edit: Option<(Edit, u64)>,
+    /// What to ask for. `None` leaves things as the operator has set them.
+    pub(super) change: Option<Change>,
     pub(super) warnings: Vec<Diagnostic>,
+}
+
+/// An edit that was worked out, and the policy revision at which that began.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) edit: Edit,
+    pub(super) policy_revision: u64,
+    pub(super) prepared: Box<Prepared>,
 }
 
 /// Reads the policy in a file.
@@ -56,10 +62,10 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Candidate, Vec<Diagnostic
         if syntax == Syntax::Yaml && !(text == "...\n" || text.ends_with("\n...\n")) {
             return Err(vec![no_end(text)]);
         }
-        let (program, warnings) = policy::load(text, syntax)?;
+        let source = Source::new(text, syntax);
+        let (program, warnings) = source.load()?;
         let wishes = Wishes::of(program.document())?;
-        let (file, text) = (file.to_owned(), Arc::from(text));
-        Ok(Candidate { file, text, syntax, program, warnings, wishes })
+        Ok(Candidate { file: file.to_owned(), source, program, warnings, wishes })
     })
 }
 
@@ -71,16 +77,16 @@ impl Candidate {
     /// Checks the policy against what is installed and tries it on the fleet. `starting`: the
     /// file is seen for the first time since the service started, and may say nothing new.
     pub(super) fn judge(&self, writer: &Writer, starting: bool) -> Result<Good, Vec<Diagnostic>> {
-        let (library, revision) =
+        let (library, policy_revision) =
             writer.read(|state| (state.library().clone(), state.policy().revision));
         let mut warnings = self.warnings.clone();
         if starting && self.is_old_news(&library) {
-            return Ok(Good { edit: None, warnings });
+            return Ok(Good { change: None, warnings });
         }
         let edit = self.edit(&library, &mut warnings);
-        let (tried, _) = guarded(|| look_ahead_now(writer, &edit).map_err(refused))?;
-        warnings.extend(doubts(&tried, self.policy()));
-        Ok(Good { edit: Some((edit, revision)), warnings })
+        let (outlook, prepared) = guarded(|| look_ahead_now(writer, &edit).map_err(refused))?;
+        warnings.extend(doubts(&outlook, self.policy()));
+        Ok(Good { change: Some(Change { edit, policy_revision, prepared }), warnings })
     }
 
     /// An operator changed the policy after this text had been installed: tuned it, deactivated
@@ -88,7 +94,7 @@ impl Candidate {
     fn is_old_news(&self, library: &Library) -> bool {
         let Some(installed) = library.get(self.policy()) else { return false };
         let mut versions = installed.versions.iter();
-        let known = versions.any(|it| it.text == self.text && it.syntax == self.syntax);
+        let known = versions.any(|it| it.source == self.source);
         let changes = library.audit().filter(|entry| entry.policy == self.policy());
         let by = changes.last().map(|entry| &entry.user);
         let by = by.or(installed.newest().map(|version| &version.author));
@@ -102,8 +108,8 @@ impl Candidate {
             let kept = before.map(|it| kept(it, document, warnings)).unwrap_or_default();
             Activation { priority: self.wishes.priority.unwrap_or(kept.priority), ..kept }
         });
-        let (text, syntax) = (Arc::clone(&self.text), self.syntax);
-        edit(self.policy(), EditKind::Put { text, syntax, activation }, &self.file)
+        let source = self.source.clone();
+        edit(self.policy(), EditKind::Put { source, activation }, &self.file)
     }
 }
 
@@ -134,16 +140,16 @@ fn refused(failure: Failure) -> Vec<Diagnostic> {
 }
 
 /// What the dry run and the other policies say against it.
-fn doubts(tried: &Tried, policy: &str) -> Vec<Diagnostic> {
+fn doubts(outlook: &Outlook, policy: &str) -> Vec<Diagnostic> {
     let warning = |code, message, hint: &str| Diagnostic {
         severity: Severity::Warning,
         ..finding(code, message, hint)
     };
-    let conflicts = tried.conflicts.iter().filter(|it| it.policies.iter().any(|id| id == policy));
+    let conflicts = outlook.conflicts.iter().filter(|it| it.policies.iter().any(|id| id == policy));
     let mut doubts: Vec<Diagnostic> = conflicts
         .map(|it| warning("conflict", it.message.clone(), "change one of the rules"))
         .collect();
-    let trial = &tried.trial;
+    let trial = &outlook.trial;
     let removes = trial.rules.iter().any(|rule| rule.policy == policy && rule.hosts_removed > 0);
     if removes && trial.vms_without_host > 0 {
         let message = format!(

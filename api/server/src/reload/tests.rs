@@ -6,7 +6,7 @@ use crate::service::Service;
 use cluster::{Amounts, Host, Name};
 use engine::{Call, Engine, Options, PutMode, Request};
 use fixture::Dice;
-use policy::{Activation, Configuration, Edit, EditKind, Syntax, Value, load};
+use policy::{Activation, Configuration, Edit, EditKind, Source, Syntax, Value, load};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -95,7 +95,9 @@ impl Bench {
         self.service.writer().read(|state| {
             let active = state.library().iter().filter(|it| it.activation.is_some());
             active
-                .map(|it| (it.id.to_string(), it.newest().expect("a text").text.to_string()))
+                .map(|it| {
+                    (it.id.to_string(), it.newest().expect("a text").source.text().to_owned())
+                })
                 .collect()
         })
     }
@@ -333,9 +335,9 @@ fn what_cannot_be_installed_is_rejected_with_its_reason() {
     bench.put("a.policy", no_default).check(&[], &[("a.policy", "not-installable")]);
     // Its removal ends nothing that somebody else has installed under the id.
     let theirs = text("a", "", 9);
-    let (text, syntax) = (Arc::from(theirs.as_str()), Syntax::Dsl);
+    let source = Source::new(theirs.as_str(), Syntax::Dsl);
     let activation = Some(Activation::default());
-    bench.edit("a", EditKind::Put { text, syntax, activation });
+    bench.edit("a", EditKind::Put { source, activation });
     bench.remove("a.policy").wait().check(&[("a", &theirs)], &[]);
 }
 

@@ -8,14 +8,19 @@ use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Dimensions, Generation, Host, HostState, Name};
+use cluster::{Dimensions, Generation, Hardware, Host, HostState, Name, VmKey};
 use engine::{Health, HostEntry, Outcome, PutMode, Request, State};
 use serde::Deserialize;
+use solver::topology::{Devices, Layout, NodeHole, fragmentation};
 use std::borrow::Cow;
+use std::sync::Arc;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use wire::{BulkAnswer, Code, HostHealth, HostSpec, HostStateWord, HostView, NameSchema, Page};
+use wire::{
+    BindingsView, BoundView, BulkAnswer, Code, HostHealth, HostSpec, HostStateWord, HostView,
+    InsideView, NameSchema, NodeHoleView, Page,
+};
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
@@ -228,8 +233,11 @@ async fn heartbeat(Handle(service): Handle<Service>, id: Id) -> Answer {
 async fn show(service: &Service, id: Name, status: StatusCode) -> Answer {
     let dimensions = service.dimensions();
     let host = id.clone();
-    let found = service
-        .read(move |state| state.find_host(&id).map(|(_, entry)| view(entry, state, &dimensions)));
+    let found = service.read(move |state| {
+        let (_, entry) = state.find_host(&id)?;
+        let inside = inside(entry, state);
+        Some(HostView { inside, ..view(entry, state, &dimensions) })
+    });
     match found.await? {
         Some(view) => tagged(status, view.generation, &view),
         None => Err(unknown(&host)),
@@ -269,6 +277,47 @@ fn view(entry: &HostEntry, state: &State, dimensions: &Dimensions) -> HostView {
         state.revision(),
         dimensions,
     )
+}
+
+/// What is left inside a host that lists its hardware.
+fn inside(entry: &HostEntry, state: &State) -> Option<InsideView> {
+    let host = &entry.host;
+    if *host.hardware == Hardware::default() {
+        return None;
+    }
+    let layout = Layout::new(&host.hardware, host.cpu_overcommit_permille()).ok()?;
+    let mut devices = Devices::new(Arc::new(layout));
+    let vms = entry.vms.iter().filter_map(|vm| state.vm(*vm));
+    let bound: Vec<BoundView> = vms
+        .filter_map(|vm| {
+            let bindings = vm.bindings.as_deref()?;
+            // Recorded bindings never clash; if they did, the rest would still be worth showing.
+            let _ = devices.take(bindings);
+            let VmKey { tenant, id } = vm.vm.key.clone();
+            Some(BoundView { vm_id: id, tenant, bindings: BindingsView::from(bindings) })
+        })
+        .collect();
+    let left = fragmentation(&devices);
+    let hole = |hole: &NodeHole| NodeHoleView {
+        free_cores: hole.free_cores,
+        free_threads: hole.free_threads,
+        free_memory_mib: hole.memory_mib,
+        free_gpus: hole.unused_gpus,
+    };
+    Some(InsideView {
+        numa: left.nodes.iter().map(hole).collect(),
+        free_cores: left.free_cores,
+        largest_node_cores: left.largest_node_cores,
+        free_gpus: left.unused_gpus,
+        partly_free_gpus: left.partly_free_gpus,
+        largest_switch_gpus: left.largest_switch_gpus,
+        largest_clique_gpus: left.largest_clique_gpus,
+        gpu_milli_in_pieces: left.gpu_milli_in_pieces,
+        largest_gpu_piece_milli: left.largest_gpu_piece_milli,
+        mig_slices_in_pieces: left.mig_slices_in_pieces,
+        stranded_gpus: left.stranded_gpus,
+        bound,
+    })
 }
 
 fn word(health: Health) -> HostHealth {

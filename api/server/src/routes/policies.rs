@@ -13,7 +13,7 @@ use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
 use engine::Refusal;
-use policy::{Activation, AuditEntry, Edit, EditError, EditKind, Installed, PolicyType};
+use policy::{Activation, AuditEntry, Edit, EditError, EditKind, Installed, PolicyType, Source};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -97,8 +97,7 @@ fn rejected(file: &RejectedFile) -> RejectedFileView {
 fn view(installed: &Installed, files: &PolicyFiles) -> Result<PolicyView, Failure> {
     let unreadable = || Failure::new(Code::INTERNAL, format!("policy {} is lost", installed.id));
     let newest = installed.newest().ok_or_else(unreadable)?;
-    let (program, warnings) =
-        policy::load(&newest.text, newest.syntax).map_err(|_| unreadable())?;
+    let (program, warnings) = newest.source.load().map_err(|_| unreadable())?;
     let file = files.file_of(&installed.id);
     Ok(PolicyView { file, ..PolicyView::new(installed, &program, &warnings) })
 }
@@ -116,7 +115,7 @@ async fn register(
     let ask = ask.dry(dry.dry_run);
     let policy = id_of(&asked)?;
     let PolicyRequest { text, syntax, activation, description } = asked;
-    let change = EditKind::Register { text: text.into(), syntax, activation };
+    let change = EditKind::Register { source: Source::new(text, syntax), activation };
     let status = if ask.dry_run { StatusCode::OK } else { StatusCode::CREATED };
     change_policy(&service, &ask, &policy, change, description, status).await
 }
@@ -133,7 +132,7 @@ fn id_of(asked: &PolicyRequest) -> Result<String, Failure> {
     responses((status = 200, description = "The policy", body = PolicyView), Problems))]
 async fn get(Handle(service): Handle<Service>, Id(id): Id) -> Answer {
     let (installed, revision) = find(&service, id).await?;
-    let text = installed.newest().map(|version| version.text.to_string());
+    let text = installed.newest().map(|version| version.source.text().to_owned());
     let view = PolicyView { text, ..view(&installed, service.policy_files())? };
     tagged(StatusCode::OK, revision, &view)
 }
@@ -164,10 +163,10 @@ async fn put(
 ) -> Answer {
     let ask = ask.dry(dry.dry_run);
     let PolicyRequest { text, syntax, activation, description } = asked;
-    let change = EditKind::Put { text: text.into(), syntax, activation };
+    let change = EditKind::Put { source: Source::new(text, syntax), activation };
     let edit = Edit { policy: id.into(), change, user: ask.actor.to_string(), description };
     let done = install(&service, &ask, edit).await?;
-    let created = !done.tried.existed && !ask.dry_run;
+    let created = !done.outlook.existed && !ask.dry_run;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     told(&service, done, status)
 }
@@ -336,7 +335,8 @@ pub(in crate::routes) async fn validated(
     asked: PolicyRequest,
 ) -> Result<PolicyValidation, Failure> {
     let PolicyRequest { text, syntax, activation, .. } = asked;
-    let (program, warnings) = match policy::load(&text, syntax) {
+    let source = Source::new(text, syntax);
+    let (program, warnings) = match source.load() {
         Ok(loaded) => loaded,
         Err(found) => {
             let (errors, warnings): (Vec<_>, Vec<_>) =
@@ -353,7 +353,7 @@ pub(in crate::routes) async fn validated(
         Some(given) => given,
         None => present_activation(service, &id).await?,
     };
-    let change = EditKind::Put { text: text.into(), syntax, activation: Some(activation) };
+    let change = EditKind::Put { source, activation: Some(activation) };
     let edit = Edit {
         policy: id.as_str().into(),
         change,
@@ -367,10 +367,10 @@ pub(in crate::routes) async fn validated(
         ..PolicyValidation::default()
     };
     match look_ahead(service, edit).await {
-        Ok(tried) => {
+        Ok((outlook, _)) => {
             said.valid = true;
-            said.conflicts = tried.conflicts.iter().map(ConflictView::from).collect();
-            said.dry_run = Some(dry_run_view(&tried.trial));
+            said.conflicts = outlook.conflicts.iter().map(ConflictView::from).collect();
+            said.dry_run = Some(dry_run_view(&outlook.trial));
         }
         // The text is right, and it could not be in force all the same.
         Err(failure) if (400..500).contains(&failure.problem.status) => {
@@ -410,16 +410,16 @@ async fn change_policy(
 }
 
 fn told(service: &Service, done: Done, status: StatusCode) -> Answer {
-    let Some(after) = &done.tried.after else {
+    let Some(after) = &done.outlook.after else {
         return Err(Failure::new(Code::POLICY_NOT_FOUND, "the policy is gone"));
     };
-    let text = after.newest().map(|version| version.text.to_string());
+    let text = after.newest().map(|version| version.source.text().to_owned());
     let body = PolicyAnswer {
         policy: PolicyView { text, ..view(after, service.policy_files())? },
-        changed: done.tried.is_new,
+        changed: done.outlook.is_new,
         policy_revision: done.policy_revision,
-        conflicts: done.tried.conflicts.iter().map(ConflictView::from).collect(),
-        dry_run: dry_run_view(&done.tried.trial),
+        conflicts: done.outlook.conflicts.iter().map(ConflictView::from).collect(),
+        dry_run: dry_run_view(&done.outlook.trial),
     };
     tagged(status, done.policy_revision, &body)
 }

@@ -1,14 +1,15 @@
 //! VMs: adopt those that run already, read, resize, remove.
 
+mod resize;
+
 use super::{Answer, answer, bulk, page, tagged, unexpected};
 use crate::app::Problems;
 use crate::ask::{Ask, Dry, Id, OfTenant, Params};
 use crate::body::{Body, Lines};
-use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Amounts, Dimensions, Generation, Name, Placed, VmKey};
+use cluster::{Dimensions, Name, Placed, VmKey};
 use engine::{Outcome, Refusal, Request, State, VmEntry};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -16,16 +17,14 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use wire::{
-    AdoptRequest, AdoptSpec, BulkAnswer, Fault, NameSchema, Page, Quantities, ResizeAnswer,
-    ResizeOutcome, ResizeRequest, ResizeSpec, VmView, Word,
-};
+use wire::{AdoptRequest, AdoptSpec, BulkAnswer, Fault, NameSchema, Page, VmView};
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::new()
-        .routes(routes!(adopt, list))
-        .routes(routes!(adopt_many))
-        .routes(routes!(get, resize, remove))
+    OpenApiRouter::new().routes(routes!(adopt, list)).routes(routes!(adopt_many)).routes(routes!(
+        get,
+        resize::resize,
+        remove
+    ))
 }
 
 /// Take in a VM that runs already, whether or not it fits.
@@ -36,12 +35,14 @@ async fn adopt(
     Handle(service): Handle<Service>,
     Params(dry): Params<Dry>,
     ask: Ask,
-    Body(AdoptRequest { vm, host }): Body<AdoptRequest>,
+    Body(AdoptRequest { vm, host, bindings }): Body<AdoptRequest>,
 ) -> Answer {
     let ask = ask.dry(dry.dry_run);
     let vm = Arc::new(vm);
     let key = vm.key.clone();
-    let request = Request::Adopt { vm: Arc::clone(&vm), host: host.clone() };
+    let bindings = bindings.map(Arc::new);
+    let request =
+        Request::Adopt { vm: Arc::clone(&vm), host: host.clone(), bindings: bindings.clone() };
     let reply = service.carry_out(&ask, &key.tenant, request).await.map_err(|mut failure| {
         if failure.problem.code == wire::Code::HOST_NOT_FOUND.code {
             failure.problem.errors.push(Fault {
@@ -58,7 +59,8 @@ async fn adopt(
     };
     if ask.dry_run && !repeated {
         let committed = vm.demand.clone();
-        let placed = Placed { vm, host, committed, over_capacity, adopted: true, held: false };
+        let placed =
+            Placed { vm, host, committed, bindings, over_capacity, adopted: true, held: false };
         let dimensions = service.dimensions();
         let view = VmView::new(&placed, None, generation, reply.revision, &dimensions);
         return answer(StatusCode::OK, &view);
@@ -77,9 +79,10 @@ async fn adopt_many(
     ask: Ask,
     Lines(adoptions): Lines<AdoptRequest>,
 ) -> Answer {
-    let requests = adoptions.into_iter().map(|AdoptRequest { vm, host }| {
+    let requests = adoptions.into_iter().map(|AdoptRequest { vm, host, bindings }| {
         let VmKey { tenant, id } = vm.key.clone();
-        (id, tenant, Request::Adopt { vm: Arc::new(vm), host })
+        let (vm, bindings) = (Arc::new(vm), bindings.map(Arc::new));
+        (id, tenant, Request::Adopt { vm, host, bindings })
     });
     bulk::carry_out(&service, &ask.dry(dry.dry_run), requests.collect()).await
 }
@@ -127,96 +130,6 @@ async fn get(Handle(service): Handle<Service>, id: Id, Params(of): Params<OfTena
     show(&service, of.key(&id)?, StatusCode::OK).await
 }
 
-/// Resize a VM where it is, or learn what it would take.
-#[utoipa::path(patch, path = "/v1/vms/{id}", tag = "vms", params(("id" = NameSchema, Path), OfTenant),
-    request_body = ResizeSpec,
-    responses((status = 200, description = "Resized, or why it does not fit", body = ResizeAnswer), Problems))]
-async fn resize(
-    Handle(service): Handle<Service>,
-    id: Id,
-    Params(of): Params<OfTenant>,
-    ask: Ask,
-    Body(change): Body<ResizeRequest>,
-) -> Answer {
-    let key = of.key(&id)?;
-    let dimensions = service.dimensions();
-    let before = look(&service, key.clone()).await?;
-    let demand = change.applied_to(&before.demand);
-    let ask = ask.dry(of.dry_run);
-    // Without a condition of the caller's own, the demand that the change was added to must
-    // still be the one in force.
-    let if_generation = Some(ask.generation().unwrap_or(before.generation));
-    let request = Request::Resize { vm: key.clone(), demand: demand.clone(), if_generation };
-    let mut resized = ResizeAnswer {
-        outcome: Word(ResizeOutcome::Resized),
-        vm_id: key.id.clone(),
-        tenant: key.tenant.clone(),
-        host_id: before.host.clone(),
-        demand: Quantities::sparse(&demand, &dimensions),
-        shortfall: Quantities::default(),
-        alternatives: Vec::new(),
-        generation: before.generation.0,
-        revision: 0,
-    };
-    match service.carry_out(&ask, &key.tenant, request).await {
-        Ok(reply) => {
-            let Outcome::Resized { generation } = reply.outcome else {
-                return Err(unexpected(&reply.outcome));
-            };
-            resized.generation = generation.0;
-            resized.revision = reply.revision.0;
-        }
-        Err(failure) if failure.problem.code == wire::Code::DOES_NOT_FIT.code => {
-            let after = look(&service, key).await?;
-            resized.outcome = Word(ResizeOutcome::DoesNotFit);
-            resized.demand = Quantities::sparse(&after.demand, &dimensions);
-            resized.shortfall = Quantities::sparse(&after.shortfall(&demand), &dimensions);
-            resized.generation = after.generation.0;
-            resized.revision = after.revision;
-        }
-        Err(failure) => return Err(failure),
-    }
-    tagged(StatusCode::OK, resized.generation, &resized)
-}
-
-/// What a resize needs to know of a VM.
-struct Seen {
-    demand: Amounts,
-    host: Name,
-    generation: Generation,
-    /// What the host could give this VM in all.
-    room: Amounts,
-    revision: u64,
-}
-
-impl Seen {
-    /// What the host lacks for `demand`.
-    fn shortfall(&self, demand: &Amounts) -> Amounts {
-        demand.saturating_sub(&self.room)
-    }
-}
-
-async fn look(service: &Service, key: VmKey) -> Result<Seen, Failure> {
-    let wanted = key.clone();
-    let found = service.read(move |state| {
-        let (_, entry) = state.find_vm(&wanted)?;
-        let host = state.host(entry.host)?;
-        let others = host.allocated.saturating_sub(&entry.committed);
-        let mut room = Amounts::zero();
-        for dim in state.dimensions().iter() {
-            room.set(dim, host.host.allocatable(dim).saturating_sub(others.get(dim)));
-        }
-        Some(Seen {
-            demand: entry.vm.demand.clone(),
-            host: host.host.id.clone(),
-            generation: entry.generation,
-            room,
-            revision: state.revision().0,
-        })
-    });
-    found.await?.ok_or_else(|| Refusal::UnknownVm(key).into())
-}
-
 /// Remove a VM and give its capacity back.
 #[utoipa::path(delete, path = "/v1/vms/{id}", tag = "vms", params(("id" = NameSchema, Path), OfTenant),
     responses((status = 204, description = "Removed, or would be"), Problems))]
@@ -254,6 +167,7 @@ fn view(entry: &VmEntry, state: &State, dimensions: &Dimensions) -> VmView {
         // Every VM is on a host; the id stands in for one that the state has lost.
         host: host.unwrap_or_else(|| entry.vm.key.id.clone()),
         committed: entry.committed.clone(),
+        bindings: entry.bindings.clone(),
         over_capacity: entry.over_capacity,
         adopted: entry.adopted,
         held: entry.hold.is_some(),

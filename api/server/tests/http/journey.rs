@@ -50,6 +50,7 @@ async fn a_vm_is_placed_read_resized_and_removed() {
     assert_eq!(refused.status, 200);
     assert_eq!(refused.json()["outcome"], "does_not_fit");
     assert_eq!(refused.json()["shortfall"], json!({"cpu_millis": 5_000}));
+    assert_eq!(refused.json()["alternatives"], serde_json::Value::Null, "nobody has so much");
 
     let blocked = world.ask("DELETE /v1/hosts/h1", &[], "").await;
     assert_eq!((blocked.status, &blocked.json()["code"]), (409, &json!("host_not_empty")));
@@ -228,5 +229,48 @@ async fn hosts_are_cordoned_and_heard() {
     let ready = world.get("/ready").await;
     assert_eq!((ready.status, &ready.json()["status"]), (200, &json!("ok")));
     assert_eq!(world.get("/healthz").await.status, 200);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resize_that_does_not_fit_names_the_hosts_where_it_would() {
+    let world = World::start().await;
+    world.host("h1", 4).await;
+    let placed = r#"{"vm":{"id":"a","demand":{"cpu_millis":1000},"groups":["g"]}}"#;
+    assert_eq!(world.send("POST /v1/placements", placed).await.status, 201);
+    for (host, cpus) in [("h2", 8), ("h3", 16), ("h4", 6)] {
+        world.host(host, cpus).await;
+    }
+    assert_eq!(world.ask("POST /v1/hosts/h3/cordon", &[], "").await.status, 200);
+    let refused = world.send("PATCH /v1/vms/a", r#"{"demand":{"cpu_millis":5000}}"#).await.json();
+    assert_eq!(refused["outcome"], "does_not_fit");
+    assert_eq!(refused["shortfall"], json!({"cpu_millis": 1_000}));
+    let hosts = refused["alternatives"].as_array().expect("some").iter();
+    let mut hosts: Vec<&str> = hosts.filter_map(|it| it["host_id"].as_str()).collect();
+    hosts.sort_unstable();
+    assert_eq!(hosts, ["h2", "h4"], "h1 is where it is, h3 takes nobody");
+    assert_eq!(world.get("/v1/vms/a").await.json()["demand"]["cpu_millis"], 1_000);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_resize_gets_its_first_answer_whatever_others_did_since() {
+    let world = World::start().await;
+    world.host("h1", 8).await;
+    let placed = r#"{"vm":{"id":"a","demand":{"cpu_millis":1000,"memory_mib":64}}}"#;
+    assert_eq!(world.send("POST /v1/placements", placed).await.status, 201);
+    let key = ["Idempotency-Key: k-1"];
+    let resize = async |headers: &[&str], body: &str| {
+        let headers = [headers, &["Content-Type: application/json"]].concat();
+        world.ask("PATCH /v1/vms/a", &headers, body).await
+    };
+    let first = resize(&key, r#"{"demand":{"cpu_millis":2000}}"#).await;
+    assert_eq!(first.json()["demand"], json!({"cpu_millis": 2_000, "memory_mib": 64}));
+    resize(&[], r#"{"demand":{"cpu_millis":500,"memory_mib":128}}"#).await;
+    let again = resize(&key, r#"{"demand":{"cpu_millis":2000}}"#).await;
+    assert_eq!((again.status, again.json()), (200, first.json()));
+    assert_eq!(world.get("/v1/vms/a").await.json()["demand"]["cpu_millis"], 500);
+    let other = resize(&key, r#"{"demand":{"cpu_millis":2001}}"#).await;
+    assert_eq!((other.status, &other.json()["code"]), (422, &json!("idempotency_key_reused")));
     world.stop().await;
 }

@@ -3,6 +3,7 @@
 mod bad_requests;
 mod connections;
 mod documentation;
+mod explain;
 mod journey;
 mod metrics;
 mod novacron_advice;
@@ -11,6 +12,7 @@ mod novacron_feed;
 mod novacron_nodes;
 mod novacron_orchestration;
 mod novacron_schedule;
+mod parts;
 mod patience;
 mod policies;
 mod policies_novacron;

@@ -184,6 +184,9 @@ async fn gpus_are_counted_where_they_can_be_and_refused_where_not() {
         (&held["selected_node"], &held["metadata"]["committed"]),
         (&json!("n4"), &json!(true))
     );
+    let vm = world.get("/v1/vms/vm-1").await;
+    let gpus = json!([{"gpu": 0, "whole": true}, {"gpu": 1, "whole": true}]);
+    assert_eq!(vm.json()["bindings"]["gpus"], gpus, "{vm:?}");
     let again = world.send(PLACE, &request("vm-2", gpu(1, "A100", 0)).to_string()).await;
     assert_eq!(again.status, 409, "both are held: {again:?}");
     let (_, code, message) = refused(&world, gpu(1, "H100", 0)).await;

@@ -86,6 +86,58 @@ async fn nothing_is_done_after_the_deadline() {
     world.stop().await;
 }
 
+/// A batch that takes the writer for seconds, in any profile.
+fn long_batch(headers: &str) -> String {
+    let vm =
+        |n: u32| format!(r#"{{"id":"b{n}","demand":{{"cpu_millis":1}},"labels":{{"n":"{n}"}}}}"#);
+    let vms: Vec<String> = (0..10_000).map(vm).collect();
+    let body = format!(r#"{{"vms":[{}]}}"#, vms.join(","));
+    format!(
+        "POST /v1/placements:batch HTTP/1.1\r\nHost: t\r\nConnection: close\r\n{headers}\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Hosts, and a policy that looks at every one of them for every VM anew.
+async fn slow_to_place() -> World {
+    let world = World::start().await;
+    let hosts = (0..2_000).map(|n| format!(r#"{{"id":"h{n}","capacity":{{"cpu_millis":64000}}}}"#));
+    let hosts = hosts.collect::<Vec<_>>().join("\n");
+    let headers = ["Content-Type: application/x-ndjson"];
+    assert_eq!(world.ask("POST /v1/hosts:bulk", &headers, &hosts).await.status, 200);
+    let rule = r#"when { vm.id != node.id } then { score node.vm_count "never the same" }"#;
+    let text = format!(r#"policy "slow one" {{ rules {{ rule "r" {{ {rule} }} }} }}"#);
+    let policy = serde_json::json!({"text": text, "activate": true}).to_string();
+    let installed = world.send("POST /v1/policies", &policy).await;
+    assert_eq!(installed.status, 201, "{installed:?}");
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_ends_when_its_caller_leaves_or_its_time_is_over() {
+    let world = slow_to_place().await;
+    let whole = Instant::now();
+    let hurried = world.raw(long_batch("X-Request-Timeout-Ms: 300\r\n").as_bytes()).await;
+    assert_eq!((hurried.status, hurried.json()["code"].as_str()), (504, Some("deadline_exceeded")));
+    println!("a batch of 300 ms was answered after {:?}", whole.elapsed());
+    let free = Instant::now();
+    assert_eq!(world.raw(placement("next").as_bytes()).await.status, 201);
+    println!("the writer was free {:?} later", free.elapsed());
+    assert!(free.elapsed() < Duration::from_millis(1_000), "{:?}", free.elapsed());
+
+    let mut leaves = world.connect().await;
+    leaves.write_all(long_batch("").as_bytes()).await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(leaves);
+    let free = Instant::now();
+    assert_eq!(world.raw(placement("after").as_bytes()).await.status, 201);
+    println!("the caller left, and the writer was free {:?} later", free.elapsed());
+    assert!(free.elapsed() < Duration::from_millis(1_000), "{:?}", free.elapsed());
+    assert_eq!(world.get("/v1/cluster/capacity").await.json()["vms"], 2, "nothing of the batches");
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_early_connection_goes_on_when_the_service_is_ready() {
     let world = World::start().await;

@@ -45,7 +45,8 @@ impl Followed {
     fn active(&self) -> BTreeMap<String, String> {
         self.world.service().writer().read(|state| {
             let active = state.library().iter().filter(|it| it.activation.is_some());
-            let text = |it: &policy::Installed| it.newest().expect("a text").text.to_string();
+            let text =
+                |it: &policy::Installed| it.newest().expect("a text").source.text().to_owned();
             active.map(|it| (it.id.to_string(), text(it))).collect()
         })
     }

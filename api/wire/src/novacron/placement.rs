@@ -11,8 +11,8 @@ use crate::json::{Value, shorten};
 use crate::read::{At, Read, suggestion};
 use crate::words::{Choice, choice};
 use cluster::{
-    Amounts, Dim, Host, HostState, Location, MAX_AMOUNT, Name, Price, PriceKind, TaintEffect, Vm,
-    VmKey,
+    Amounts, Dim, GpuAmount, GpuRequest, Host, HostState, Location, MAX_AMOUNT, MAX_GPUS, Name,
+    Price, PriceKind, TaintEffect, Vm, VmKey,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -90,6 +90,20 @@ pub struct GpuRequirements {
     pub memory_mb: i64,
     #[serde(skip_serializing_if = "is_zero")]
     pub shared: bool,
+}
+
+impl GpuRequirements {
+    /// Whole GPUs of this kind, behind one switch or not. NovaCron says of a shared GPU only that it
+    /// may be shared, not how much of it is used, so it is given whole as well.
+    pub fn to_request(&self) -> Option<GpuRequest> {
+        let most = MAX_GPUS as u16;
+        let count = u16::try_from(self.count).ok().filter(|count| (1..=most).contains(count))?;
+        let mut request = GpuRequest::new(GpuAmount::Whole(count));
+        // A model that is not a name is no GPU's; it was refused where rules are read.
+        request.models = Name::new(&self.model).into_iter().collect();
+        request.min_memory_mib = u32::try_from(self.memory_mb).unwrap_or(u32::MAX);
+        Some(request)
+    }
 }
 
 go_struct!(GpuRequirements {

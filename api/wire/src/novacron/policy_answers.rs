@@ -214,8 +214,8 @@ impl PolicyAnswer {
             version: version_text(version.number),
             status: status.into(),
             priority: activation.map_or(0, |activation| activation.priority),
-            dsl: match version.syntax {
-                policy::Syntax::Dsl => version.text.to_string(),
+            dsl: match version.source.syntax() {
+                policy::Syntax::Dsl => version.source.text().to_owned(),
                 policy::Syntax::Yaml => policy::format(document, policy::Syntax::Dsl),
             },
             rules: document.rules.iter().map(PolicyRule::from).collect(),

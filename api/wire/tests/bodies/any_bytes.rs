@@ -16,7 +16,11 @@ fn bodies() -> Vec<Vec<u8>> {
         hosts: vec![full::host().into()],
         ..cluster::Snapshot::default()
     };
-    let document = DocumentSpec { snapshot: SnapshotSpec::new(&snapshot), decisions: Vec::new() };
+    let document = DocumentSpec {
+        snapshot: Some(SnapshotSpec::new(&snapshot)),
+        decisions: Vec::new(),
+        waves: Vec::new(),
+    };
     let revision = cluster::Revision(1);
     let answer = PlacementAnswer::new(&full::decision(), "d".into(), revision, None, &dimensions);
     vec![
@@ -74,6 +78,7 @@ fn check_all(bytes: &[u8]) {
     check::<AdoptRequest>(bytes);
     check::<ResizeRequest>(bytes);
     check::<Document>(bytes);
+    check::<ExplainRequest>(bytes);
     check::<cluster::Decision>(bytes);
     check::<policy::Weights>(bytes);
     check::<PolicyRequest>(bytes);

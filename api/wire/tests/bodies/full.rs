@@ -156,6 +156,7 @@ pub(crate) fn decision() -> Decision {
             incarnation: 3,
             score: 70,
             breakdown: Breakdown::of_terms([50, 30, -20, 10, 0]),
+            bindings: None,
         },
         strategy: Strategy::BestFit,
         alternatives: [Alternative { host: name("h2"), score: -5 }].into_iter().collect(),

@@ -4,6 +4,7 @@ mod any_bytes;
 mod full;
 mod golden;
 mod novacron;
+mod parts;
 mod round_trip;
 mod schema;
 mod wrong_bodies;

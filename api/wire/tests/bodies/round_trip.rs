@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
-use wire::certify::{Claim, ClaimSpec, Document, DocumentSpec, SnapshotSpec};
+use wire::certify::{Action, ClaimSpec, Document, DocumentSpec, SnapshotSpec, StepSpec, WaveSpec};
 use wire::*;
 
 pub(crate) fn limits() -> Limits {
@@ -54,8 +54,8 @@ fn vms_come_back_as_they_were() {
         let spec = VmSpec::new(&vm, &dimensions);
         check(&spec, &vm);
         let host = full::name("h1");
-        let adopt = AdoptSpec { vm: spec.clone(), host_id: host.clone() };
-        check(&adopt, &AdoptRequest { vm: vm.clone(), host });
+        let adopt = AdoptSpec { vm: spec.clone(), host_id: host.clone(), bindings: None };
+        check(&adopt, &AdoptRequest { vm: vm.clone(), host, bindings: None });
         let place = PlacementSpec { vm: spec.clone(), strategy: None, hold_ttl_ms: Some(5_000) };
         let read = PlaceRequest { vm: vm.clone(), strategy: None, hold_ttl_ms: Some(5_000) };
         check(&place, &read);
@@ -87,6 +87,7 @@ pub(crate) fn placed() -> Placed {
         vm: full::vm().into(),
         host: full::name("rack1/h1"),
         committed: Amounts::from_slice(&[1_600, 4_096, 20, 0, 0, 1]),
+        bindings: None,
         over_capacity: true,
         adopted: true,
         held: true,
@@ -102,20 +103,58 @@ fn documents_to_certify_come_back_as_they_were() {
         placed: vec![placed()],
     };
     let spec = VmSpec::new(&full::vm(), &snapshot.dimensions);
-    let ours =
-        ClaimSpec { vm: spec.clone(), host_id: None, answer: Some(answer(&full::decision())) };
-    let foreign = ClaimSpec { vm: spec, host_id: Some(full::name("h7")), answer: None };
-    let written =
-        DocumentSpec { snapshot: SnapshotSpec::new(&snapshot), decisions: vec![ours, foreign] };
+    let ours = ClaimSpec {
+        vm: spec.clone(),
+        host_id: None,
+        bindings: None,
+        answer: Some(answer(&full::decision())),
+    };
+    let step = |action, vm: Option<&VmSpec>, host: Option<&str>| StepSpec {
+        action: Word(action),
+        vm: vm.cloned(),
+        vm_id: vm.is_none().then(|| full::name("v1")),
+        tenant: vm.is_none().then(|| full::name("acme")),
+        host_id: host.map(full::name),
+        bindings: None,
+        from: vm.is_none().then(|| full::name("h1")),
+    };
+    let waves = vec![
+        WaveSpec {
+            steps: vec![
+                step(Action::Place, Some(&spec), Some("h2")),
+                step(Action::Move, None, Some("h3")),
+            ],
+        },
+        WaveSpec { steps: vec![step(Action::Release, None, None)] },
+    ];
+    let foreign =
+        ClaimSpec { vm: spec, host_id: Some(full::name("h7")), bindings: None, answer: None };
+    let written = DocumentSpec {
+        snapshot: Some(SnapshotSpec::new(&snapshot)),
+        decisions: vec![ours, foreign],
+        waves,
+    };
+    let vm = || VmKey { tenant: full::name("acme"), id: full::name("v1") };
+    let (from, to) = (Some(full::name("h1")), full::name("h3"));
+    let place = Step::Place { vm: full::vm().into(), to: full::name("h2"), bindings: None };
+    let plan = Plan {
+        waves: vec![
+            Wave {
+                steps: vec![place, Step::Move { vm: vm(), from: from.clone(), to, bindings: None }],
+            },
+            Wave { steps: vec![Step::Release { vm: vm(), from }] },
+        ],
+    };
     let decisions = vec![
         Claim {
             vm: full::vm(),
             host: Some(full::name("rack1/h1")),
+            bindings: None,
             decision: Some(full::decision()),
         },
-        Claim { vm: full::vm(), host: Some(full::name("h7")), decision: None },
+        Claim { vm: full::vm(), host: Some(full::name("h7")), bindings: None, decision: None },
     ];
-    check(&written, &Document { snapshot, decisions });
+    check(&written, &Document { snapshot: Some(snapshot), decisions, plan });
 }
 
 #[test]
@@ -126,7 +165,8 @@ fn a_document_may_leave_out_what_follows_from_the_rest() {
         "decisions": [{"vm": {"id": "b", "demand": {"tpu": 5}}, "host_id": null}]}"#;
     let document: Document =
         wire::read(document, &Limits::document(Default::default())).expect("valid");
-    let [placed] = document.snapshot.placed.as_slice() else { panic!("one VM is placed") };
+    let snapshot = document.snapshot.expect("it is given");
+    let [placed] = snapshot.placed.as_slice() else { panic!("one VM is placed") };
     assert_eq!(placed.committed, Amounts::cpu_memory(334, 0), "a third, rounded up");
     assert_eq!(document.decisions[0].vm.demand.get(Dim(5)), 5);
     assert_eq!(document.decisions[0].host, None);
@@ -156,7 +196,7 @@ fn a_resize_changes_only_what_it_names() {
     let changes = vec![(Dim::MEMORY_MIB, 0), (Dim(5), 2)];
     let request = ResizeRequest { changes };
     check(&ResizeSpec { demand }, &request);
-    let after = request.applied_to(&full::vm().demand);
+    let after = full::vm().demand.changed(&request.changes);
     assert_eq!(after, Amounts::from_slice(&[2_000, 0, 20, 0, 0, 2]));
     let answer = ResizeAnswer {
         outcome: Word(ResizeOutcome::DoesNotFit),

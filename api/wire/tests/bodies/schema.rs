@@ -42,9 +42,14 @@ fn a_body_with_everything_in_it_has_exactly_the_documented_fields() {
     let dimensions = full::dimensions();
     let host = HostSpec::new(&full::host(), &dimensions);
     assert_eq!(written(&host), properties(&components, "HostSpec"));
-    let vm = VmSpec::new(&full::vm(), &dimensions);
+    let topology = Some(TopologySpec::default());
+    let vm = VmSpec { topology, ..VmSpec::new(&full::vm(), &dimensions) };
     assert_eq!(written(&vm), properties(&components, "VmSpec"));
-    let adopt = AdoptSpec { vm: vm.clone(), host_id: full::name("h") };
+    let adopt = AdoptSpec {
+        vm: vm.clone(),
+        host_id: full::name("h"),
+        bindings: Some(BindingsView::default()),
+    };
     assert_eq!(written(&adopt), properties(&components, "AdoptSpec"));
     let strategy = Some(Word(cluster::Strategy::Spread));
     let place = PlacementSpec { vm, strategy, hold_ttl_ms: Some(1_000) };

@@ -308,8 +308,38 @@ fn the_other_bodies_are_refused_by_field() {
         (r#"{"fit":1,"energy":1}"#, "energy", "unknown_field"),
         (r#"{"fit":0.5}"#, "fit", "fractional_number"),
     ]);
+    check::<ExplainRequest>(&[
+        ("{}", "vm", "missing_field"),
+        (r#"{"vm":{"id":"a"}}"#, "vm.demand", "missing_field"),
+        (r#"{"vm":{"id":"a","demand":{}},"vm_id":"a"}"#, "vm", "conflicting_fields"),
+        (r#"{"vm":{"id":"a","demand":{}},"tenant":"t"}"#, "tenant", "conflicting_fields"),
+        (r#"{"vm_id":"a b"}"#, "vm_id", "invalid_name"),
+        (r#"{"vm_id":"a","host":"h"}"#, "host", "unknown_field"),
+        (r#"{"vm_id":"a","host_id":7}"#, "host_id", "wrong_type"),
+    ]);
     check::<Document>(&[
-        ("{}", "snapshot", "missing_field"),
+        (r#"{"waves":[{}]}"#, "waves[0].steps", "missing_field"),
+        (r#"{"waves":[{"steps":[{}]}]}"#, "waves[0].steps[0].action", "missing_field"),
+        (
+            r#"{"waves":[{"steps":[{"action":"swap"}]}]}"#,
+            "waves[0].steps[0].action",
+            "unknown_choice",
+        ),
+        (
+            r#"{"waves":[{"steps":[{"action":"move","vm_id":"a"}]}]}"#,
+            "waves[0].steps[0].host_id",
+            "missing_field",
+        ),
+        (
+            r#"{"waves":[{"steps":[{"action":"place","host_id":"h"}]}]}"#,
+            "waves[0].steps[0].vm",
+            "missing_field",
+        ),
+        (
+            r#"{"waves":[{"steps":[{"action":"release","vm_id":"a","host_id":"h"}]}]}"#,
+            "waves[0].steps[0].host_id",
+            "conflicting_fields",
+        ),
         (r#"{"snapshot":{}}"#, "snapshot.hosts", "missing_field"),
         (
             r#"{"snapshot":{"dimensions":["x","x"],"hosts":[]}}"#,

@@ -118,6 +118,7 @@ impl Step<'_> {
                     vm: Arc::clone(&adoption.vm),
                     host,
                     committed: adoption.committed.clone(),
+                    bindings: adoption.bindings.clone(),
                     generation: Generation(1),
                     adopted: true,
                     over_capacity: adoption.over_capacity,
@@ -131,7 +132,10 @@ impl Step<'_> {
                     let before = self.vm_mut(ix)?.clone();
                     entry.generation = before.generation.next();
                     if before.host == host {
-                        (entry.adopted, entry.decided) = (before.adopted, before.decided);
+                        // Whoever changed its size knows better where it runs now.
+                        let lost = before.bindings.is_some() && entry.bindings.is_none();
+                        entry.adopted = before.adopted || lost;
+                        entry.decided = before.decided;
                     }
                     self.remove_vm(ix)?;
                 }

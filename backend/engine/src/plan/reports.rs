@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::report::{Told, UseReports, VmFact, VmNews, VmReport};
 use crate::request::{Outcome, Refusal, fingerprint};
 use crate::state::{HostEntry, VmEntry};
-use cluster::{Amounts, Name, Vm, VmKey};
+use cluster::{Amounts, Name, Qos, Vm, VmKey};
 use std::sync::Arc;
 
 impl Core {
@@ -80,7 +80,7 @@ impl Core {
         check::vm(vm, self.state.dimensions())?;
         let host = home.host.id.clone();
         let request_hash = fingerprint(&(vm, &host));
-        let adoption = adoption(Arc::clone(vm), home, &Amounts::zero(), request_hash);
+        let adoption = self.adoption(Arc::clone(vm), home, None, request_hash);
         let over_capacity = adoption.over_capacity;
         Ok((VmFact::Otherwise(adoption), Told::Adopted { over_capacity }))
     }
@@ -101,14 +101,17 @@ impl Core {
         }
         check::demand(demand, self.state.dimensions())?;
         let vm = Arc::new(Vm { demand: demand.clone(), ..known.vm.as_ref().clone() });
-        let nothing = Amounts::zero();
-        let own = if here { &known.committed } else { &nothing };
         // Adopting it again here is a repetition; where it was adopted first is no longer true.
         let request_hash = match known.adopted && !here {
             true => fingerprint(&(&vm, &home.host.id)),
             false => known.request_hash,
         };
-        let adoption = adoption(vm, home, own, request_hash);
+        let mut adoption = self.adoption(vm, home, here.then_some(known), request_hash);
+        if here && known.bindings.is_some() {
+            // It is there already, whether or not its parts can grow with it.
+            adoption.bindings =
+                self.bound_anew(known, &adoption.vm, &adoption.committed).unwrap_or_default();
+        }
         let over_capacity = adoption.over_capacity;
         let told = match recorded.filter(|_| !here) {
             Some(from) => Told::Moved { from: Name::clone(from), over_capacity },
@@ -116,23 +119,29 @@ impl Core {
         };
         Ok((VmFact::Otherwise(adoption), told))
     }
-}
 
-/// The VM on the host as it is, whatever the rules say. Foreign use does not count when it is
-/// asked whether there was room: what others are said to use may be this very VM.
-pub(super) fn adoption(
-    vm: Arc<Vm>,
-    home: &HostEntry,
-    own: &Amounts,
-    request_hash: [u8; 16],
-) -> Adoption {
-    let committed = demand_on(&vm, &home.host);
-    let allocated = home.allocated.saturating_sub(own).checked_add(&committed);
-    let fits = allocated.is_some_and(|sum| {
-        committed.iter().all(|(dim, _)| sum.get(dim) <= home.host.allocatable(dim))
-    });
-    let host = home.host.id.clone();
-    Adoption { vm, host, committed, over_capacity: !fits, request_hash }
+    /// The VM on the host as it is, whatever the rules say; `known` if it is recorded there.
+    /// Foreign use does not count when it is asked whether there was room: what others are said to
+    /// use may be this very VM.
+    pub(super) fn adoption(
+        &self,
+        vm: Arc<Vm>,
+        home: &HostEntry,
+        known: Option<&VmEntry>,
+        request_hash: [u8; 16],
+    ) -> Adoption {
+        let committed = demand_on(&vm, &home.host);
+        let own = known.map_or_else(Amounts::zero, |known| known.committed.clone());
+        let allocated = home.allocated.saturating_sub(&own);
+        let guaranteed = self.state.guaranteed_on(home, Some(&vm.key));
+        let over_capacity = committed.iter().any(|(dim, amount)| {
+            let beyond = |sum: &Amounts, most: u64| sum.get(dim).saturating_add(amount) > most;
+            beyond(&allocated, home.host.allocatable(dim))
+                || vm.qos == Qos::Guaranteed && beyond(&guaranteed, home.host.physical(dim))
+        });
+        let host = home.host.id.clone();
+        Adoption { vm, host, committed, bindings: None, over_capacity, request_hash }
+    }
 }
 
 fn nothing(told: Told) -> Result<Plan, Refusal> {

@@ -25,6 +25,7 @@ pub(crate) struct Rule {
 #[derive(Debug)]
 pub(crate) enum Near {
     Group(GroupIx),
+    /// In order, each once.
     Domains(SmallVec<[u32; 4]>),
 }
 
@@ -82,7 +83,7 @@ impl Rule {
     fn is_near(&self, problem: &Problem, domain: u32) -> bool {
         match &self.near {
             Near::Group(group) => problem.groups.members(*group, self.level).get(domain) > 0,
-            Near::Domains(domains) => domains.contains(&domain),
+            Near::Domains(domains) => domains.binary_search(&domain).is_ok(),
         }
     }
 }

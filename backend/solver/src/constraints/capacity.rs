@@ -11,6 +11,7 @@ pub(crate) fn narrow(room: &mut Room, asks: &[Ask], mask: &mut Mask, rejections:
             Some(hosts) => mask.retain(hosts),
             None => mask.subtract_all(),
         };
-        rejections.add(Reason::Capacity(ask.dim), removed);
+        let unable = room.guaranteeing(ask).map_or(0, |hosts| mask.retain(hosts));
+        rejections.add(Reason::Capacity(ask.dim), removed + unable);
     }
 }

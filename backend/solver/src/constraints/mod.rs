@@ -5,9 +5,10 @@
 
 pub(crate) mod affinity;
 mod capacity;
-mod eligibility;
+pub(crate) mod eligibility;
 mod repulsion;
 pub(crate) mod spread;
+mod topology;
 
 use crate::bits::{Bits, Mask};
 use crate::policies::RulesThatRemoved;
@@ -44,7 +45,7 @@ pub(crate) fn filter(
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
-    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
+    narrow_to_room(problem, request, masks, &mut rejections);
     rejections
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn check(
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
-    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, &mut rejections);
+    narrow_to_room(problem, request, masks, &mut rejections);
     rejections.0.first().map_or(Ok(()), |&(reason, _)| Err(reason))
 }
 
@@ -93,6 +94,18 @@ fn narrow_to_neighbours(
     for spread in request.spreads.iter().filter(|spread| spread.weight.is_none()) {
         rejections.add(Reason::Spread, spread.narrow(problem, left));
     }
+}
+
+/// Room on the host, then the parts of it.
+fn narrow_to_room(
+    problem: &mut Problem,
+    request: &Request,
+    masks: &mut Masks,
+    rejections: &mut Rejections,
+) {
+    capacity::narrow(&mut problem.room, &request.asks, &mut masks.left, rejections);
+    let asked = request.inside.as_ref();
+    topology::narrow(&mut problem.inside, asked, &mut masks.left, rejections);
 }
 
 /// What the policies in force remove for the VM at hand.

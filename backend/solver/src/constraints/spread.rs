@@ -21,9 +21,14 @@ pub(crate) struct SpreadRule {
 }
 
 impl SpreadRule {
-    /// Finds the emptiest eligible domain. It has no members unless all eligible domains do, so
-    /// the search mostly ends at the first domain that it looks at.
+    /// Finds the emptiest eligible domain.
     pub(crate) fn settle(&mut self, problem: &Problem, eligible: &Mask) {
+        self.fewest = self.emptiest(problem, eligible).unwrap_or(0);
+    }
+
+    /// Members of the emptiest eligible domain, if any domain is. It has no members unless all
+    /// eligible domains do, so the search mostly ends at the first domain that it looks at.
+    pub(crate) fn emptiest(&self, problem: &Problem, eligible: &Mask) -> Option<u32> {
         let members = self.members(problem);
         let mut fewest = None;
         let mut look = |count: u32, is_eligible: &dyn Fn() -> bool| {
@@ -46,7 +51,13 @@ impl SpreadRule {
                 }
             }
         }
-        self.fewest = fewest.unwrap_or(0);
+        fewest
+    }
+
+    /// Members in the host's domain; none where it has no domain.
+    pub(crate) fn members_near(&self, problem: &Problem, host: HostIx) -> u32 {
+        let domain = problem.domains.of(self.level, host);
+        domain.map_or(0, |domain| self.members(problem).get(domain))
     }
 
     /// Whether the answer for this host depends on the emptiest domain. If the host's own domain

@@ -233,8 +233,11 @@ impl<'a> Ask<'a> {
 
     /// Whether there is an answer.
     pub(super) fn binds(&self) -> bool {
-        self.suits()
-            && enough(&self.wishes, Near::Any, EVERYWHERE)
-            && self.classes().any(|class| self.choose(class).is_some())
+        self.suits() && enough(&self.wishes, Near::Any, EVERYWHERE) && self.stands()
+    }
+
+    /// Whether there are nodes, and GPUs near enough to them, on a host that has every part.
+    pub(super) fn stands(&self) -> bool {
+        self.classes().any(|class| self.choose(class).is_some())
     }
 }

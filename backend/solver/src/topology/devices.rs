@@ -109,6 +109,32 @@ impl Devices {
         self.change(bindings, false)
     }
 
+    /// Thousandths of a GPU that are free, in shares; nothing of one that is cut into pieces.
+    pub fn gpu_free_milli(&self, gpu: usize) -> u16 {
+        match self.gpus.get(gpu) {
+            Some(used) if used.slices == 0 => 1000 - used.milli,
+            _ => 0,
+        }
+    }
+
+    /// All that decides whether a request can be bound: amounts, but not which threads and
+    /// functions they are made of. `layout` stands for the layout.
+    pub(crate) fn state_key(&self, layout: u32, speed_permille: u32) -> Arc<[u32]> {
+        let mut key = vec![layout, speed_permille, self.watts];
+        for node in &self.nodes {
+            key.push(node.memory_mib);
+            key.extend(node.pages);
+            for pool in &node.pools {
+                key.extend([pool.whole_cores, pool.threads, pool.shared_millis]);
+            }
+        }
+        let gpu = |used: &GpuUse| u32::from(used.milli) << 16 | u32::from(used.slices);
+        key.extend(self.gpus.iter().map(gpu));
+        key.extend((0..self.functions.len()).map(|nic| self.free_functions(nic)));
+        key.extend(self.accelerators.iter().copied().map(u32::from));
+        key.into()
+    }
+
     /// How much CPU a node can still give: vCPUs of exclusive cores, millis of shared ones.
     pub(super) fn cpu_room(&self, node: usize, class: CoreClass, cores: Cores) -> u32 {
         let pool = self.nodes[node].pools[class as usize];

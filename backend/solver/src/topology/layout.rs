@@ -93,6 +93,12 @@ impl Layout {
         })
     }
 
+    /// Whether it is the layout of such a host.
+    pub(super) fn describes(&self, hardware: &Hardware, cpu_overcommit_permille: u64) -> bool {
+        u64::from(self.shared_millis_per_thread) == cpu_overcommit_permille.clamp(1, 1_000_000)
+            && self.hardware == *hardware
+    }
+
     pub(super) fn pool(&self, node: usize, class: CoreClass) -> Pool {
         self.pools[node][class as usize]
     }

@@ -10,7 +10,9 @@
 mod bind;
 mod devices;
 mod gpus;
+mod lacking;
 mod layout;
+mod layouts;
 mod nodes;
 mod summary;
 mod unbound;
@@ -19,6 +21,8 @@ mod wishes;
 
 pub use bind::{bind, try_bind};
 pub use devices::{Clash, Devices};
+pub(crate) use lacking::lacking;
 pub use layout::Layout;
+pub(crate) use layouts::{Layouts, Numbered};
 pub use summary::{Fragmentation, Needs, NodeHole, Summary, fragmentation};
 pub use unbound::{Missing, Scope, Unbound};

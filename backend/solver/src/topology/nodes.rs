@@ -36,6 +36,9 @@ impl Offers {
     /// `accept` gets the nodes with cores and says what choosing them costs, or that they will
     /// not do. More nodes are never worse to it, which is what lets a spread end early.
     pub(super) fn choose(&self, accept: &mut dyn FnMut(NodeSet) -> Option<u32>) -> Option<Stand> {
+        if self.nodes == 0 {
+            return None;
+        }
         let all: NodeSet = (1 << self.nodes) - 1;
         match self.numa {
             NumaPolicy::Single => self.best(all, 1, Manner::One, accept),

@@ -9,6 +9,7 @@ use super::devices::{Devices, GpuUse};
 use cluster::{
     Amounts, Architecture, CoreClass, Cores, GpuAmount, GpuGrouping, NumaPolicy, Siblings, Topology,
 };
+use std::ops::Range;
 
 /// Rows of a summary.
 const ROWS: usize = 20;
@@ -90,6 +91,20 @@ impl Summary {
         &self.0
     }
 
+    /// Whether there are certainly too few GPUs.
+    pub(super) fn lacks_gpus(&self, needs: &Needs) -> bool {
+        self.lacks(needs, UNUSED_GPUS..FUNCTIONS)
+    }
+
+    /// Whether there is certainly too little on the nodes.
+    pub(super) fn lacks_nodes(&self, needs: &Needs) -> bool {
+        self.lacks(needs, NODES..UNUSED_GPUS)
+    }
+
+    fn lacks(&self, needs: &Needs, rows: Range<usize>) -> bool {
+        self.0[rows.clone()].iter().zip(&needs.0[rows]).any(|(most, least)| most < least)
+    }
+
     /// Whether the host may have what is needed. `false` is certain, `true` is not.
     pub fn may_hold(&self, needs: &Needs) -> bool {
         self.0.iter().zip(&needs.0).all(|(most, least)| most >= least)
@@ -163,6 +178,8 @@ pub struct Fragmentation {
     pub free_cores: u32,
     pub largest_node_cores: u32,
     pub unused_gpus: u32,
+    /// GPUs of which somebody has a part, and a part is free.
+    pub partly_free_gpus: u32,
     /// The most unused GPUs behind one switch, and in one NVLink clique.
     pub largest_switch_gpus: u32,
     pub largest_clique_gpus: u32,
@@ -212,9 +229,11 @@ pub fn fragmentation(devices: &Devices) -> Fragmentation {
         if used.slices != 0 {
             let free = layout.gpus[row].slices & !used.slices;
             found.mig_slices_in_pieces += free.count_ones();
+            found.partly_free_gpus += u32::from(free != 0);
         } else {
             let free = u32::from(1000 - used.milli);
             found.gpu_milli_in_pieces += free;
+            found.partly_free_gpus += u32::from(free != 0);
             found.largest_gpu_piece_milli = found.largest_gpu_piece_milli.max(free);
         }
     }

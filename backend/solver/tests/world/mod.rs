@@ -6,7 +6,7 @@
 pub(crate) mod random;
 pub(crate) mod reference;
 
-use cluster::{Amounts, Host, HostIx, Vm};
+use cluster::{Amounts, Dim, Host, HostIx, Qos, Vm};
 use solver::Problem;
 
 /// Hosts by row, and placed VMs.
@@ -36,6 +36,12 @@ impl World {
 
     pub(crate) fn on(&self, ix: HostIx) -> impl Iterator<Item = &Placed> {
         self.placed.iter().filter(move |placed| placed.host == ix)
+    }
+
+    /// What VMs are guaranteed on a host.
+    pub(crate) fn guaranteed(&self, ix: HostIx, dim: Dim) -> u64 {
+        let guaranteed = self.on(ix).filter(|placed| placed.vm.qos == Qos::Guaranteed);
+        guaranteed.map(|placed| placed.committed.get(dim)).sum()
     }
 
     /// Tables made from nothing but what is there now.

@@ -2,7 +2,7 @@
 
 use cluster::{
     Affinity, AffinityKind, Amounts, CpuUnit, DataRef, DataSite, Dim, Foreign, Hints, Host,
-    HostState, Labels, Level, Location, Name, Price, PriceKind, RegionLatency, Selector,
+    HostState, Labels, Level, Location, Name, Price, PriceKind, Qos, RegionLatency, Selector,
     SelectorOp, Spread, Strategy, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp,
     Vm, VmKey,
 };
@@ -118,6 +118,7 @@ impl Random {
         let newest = *next;
         let mut vm = Vm::new(key, demand);
         vm.cpu_unit = self.pick(&[CpuUnit::Raw, CpuUnit::Raw, CpuUnit::Normalised]);
+        vm.qos = self.pick(&[Qos::Guaranteed, Qos::Burstable, Qos::BestEffort]);
         vm.pool = self.maybe(25, "pool", 3);
         vm.groups = self.some(50, 2, |random| random.name("group", 4));
         vm.selectors = self.some(25, 2, |random| random.selector());

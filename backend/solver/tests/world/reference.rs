@@ -3,7 +3,7 @@
 use super::{Placed, World};
 use cluster::{
     Affinity, AffinityKind, Amounts, Breakdown, CpuUnit, DataSite, Dim, Host, HostIx, HostState,
-    Level, Name, Reason, Rejections, Strategy, Strength, Subject, TaintEffect, Term, Vm,
+    Level, Name, Qos, Reason, Rejections, Strategy, Strength, Subject, TaintEffect, Term, Vm,
 };
 use solver::{Choice, Chosen, How};
 
@@ -20,6 +20,7 @@ pub(crate) fn place(world: &World, vm: &Vm, how: &How) -> Choice {
                     score: breakdown.total(),
                     breakdown,
                     committed,
+                    bindings: None,
                 });
             }
         }
@@ -96,7 +97,10 @@ pub(crate) fn feasible(world: &World, vm: &Vm, ix: HostIx) -> Result<Amounts, Re
     let committed = demand_on(vm, host);
     for (dim, amount) in committed.iter() {
         let taken = taken(world, ix, dim);
-        check(taken + amount <= host.allocatable(dim), Reason::Capacity(dim))?;
+        let guaranteed = world.guaranteed(ix, dim);
+        let fits = taken + amount <= host.allocatable(dim)
+            && (vm.qos != Qos::Guaranteed || guaranteed + amount <= host.physical(dim));
+        check(fits, Reason::Capacity(dim))?;
     }
     Ok(committed)
 }

@@ -2,7 +2,7 @@
 
 use super::hardware::Reading;
 use super::violation::BindingViolationKind as Kind;
-use super::{BindingViolations, Guest, report};
+use super::{BindingViolations, Guest, Holder, report};
 use cluster::{
     Bindings, CoreClass, Cores, Dim, Gpu, GpuAmount, GpuGrouping, GpuRequest, GpuShare, Near,
     NumaPolicy, Siblings,
@@ -10,12 +10,8 @@ use cluster::{
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut BindingViolations) {
-    if let Some(list) = disorder(guest.bindings) {
-        report(found, guest, Kind::Disorder { list });
-    }
-    if let Some((list, row)) = stranger(reading, guest.bindings) {
+    if !check_existence(reading, &Holder::from(*guest), found) {
         // Nothing more can be said of parts that do not exist.
-        report(found, guest, Kind::Unknown { list, row });
         return;
     }
     host(reading, guest, found);
@@ -30,10 +26,26 @@ pub(super) fn check(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut Bindin
         None if guest.bindings.gpus.is_empty() => {}
         None => {
             let bound = guest.bindings.gpus.len() as u32;
-            report(found, guest, Kind::GpuCount { asked: 0, bound });
+            report(found, guest.vm, Kind::GpuCount { asked: 0, bound });
         }
     }
     devices(reading, guest, &near, found);
+}
+
+/// Whether the lists are in order and every part of them exists.
+pub(super) fn check_existence(
+    reading: &Reading<'_>,
+    holder: &Holder<'_>,
+    found: &mut BindingViolations,
+) -> bool {
+    if let Some(list) = disorder(holder.bindings) {
+        report(found, holder.vm, Kind::Disorder { list });
+    }
+    let stranger = stranger(reading, holder.bindings);
+    if let Some((list, row)) = stranger {
+        report(found, holder.vm, Kind::Unknown { list, row });
+    }
+    stranger.is_none()
 }
 
 /// A host that lists no nodes has nothing to bind cores and memory to, unless it is asked to.
@@ -86,16 +98,16 @@ fn host(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut BindingViolations)
     let hardware = reading.hardware;
     let wanted = guest.request.architecture;
     if wanted.is_some() && wanted != hardware.architecture {
-        report(found, guest, Kind::Architecture);
+        report(found, guest.vm, Kind::Architecture);
     }
     for feature in &guest.request.cpu_features {
         if !hardware.cpu_features.contains(feature) {
-            report(found, guest, Kind::CpuFeature { feature: feature.clone() });
+            report(found, guest.vm, Kind::CpuFeature { feature: feature.clone() });
         }
     }
     let (asked, bound) = (guest.request.watts, guest.bindings.watts);
     if asked != bound {
-        report(found, guest, Kind::WrongWatts { asked, bound });
+        report(found, guest.vm, Kind::WrongWatts { asked, bound });
     }
 }
 
@@ -103,20 +115,20 @@ fn host(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut BindingViolations)
 fn cores(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut BindingViolations) {
     let bindings = guest.bindings;
     if guest.request.core_class.is_some_and(|class| class != bindings.core_class) {
-        report(found, guest, Kind::CoreClass { cpu: None });
+        report(found, guest.vm, Kind::CoreClass { cpu: None });
     }
     let siblings = match guest.request.cores {
         Cores::Exclusive(siblings) => siblings,
         Cores::Shared => {
             let vcpus = bindings.nodes.iter().any(|bound| bound.vcpus > 0);
             if !bindings.cpus.is_empty() || !bindings.idle_cpus.is_empty() || vcpus {
-                report(found, guest, Kind::NotShared);
+                report(found, guest.vm, Kind::NotShared);
             }
             return;
         }
     };
     if bindings.nodes.iter().any(|bound| bound.shared_millis > 0) {
-        report(found, guest, Kind::NotExclusive);
+        report(found, guest.vm, Kind::NotExclusive);
     }
     let mut by_core: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     let mut by_node: BTreeMap<u16, u64> = BTreeMap::new();
@@ -124,7 +136,7 @@ fn cores(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut BindingViolations
         for &cpu in cpus {
             let Some(thread) = reading.thread(cpu) else { continue };
             if thread.class != bindings.core_class {
-                report(found, guest, Kind::CoreClass { cpu: Some(cpu) });
+                report(found, guest.vm, Kind::CoreClass { cpu: Some(cpu) });
             }
             let core = by_core.entry(thread.core).or_default();
             if list == 0 {
@@ -143,7 +155,7 @@ fn cores(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut BindingViolations
             Siblings::Any => idle == 0,
         };
         if !kept {
-            report(found, guest, Kind::Siblings { core });
+            report(found, guest.vm, Kind::Siblings { core });
         }
     }
     for bound in &bindings.nodes {
@@ -161,11 +173,11 @@ fn cores(reading: &Reading<'_>, guest: &Guest<'_>, found: &mut BindingViolations
             Siblings::Idle | Siblings::Any => vcpus,
         };
         if threads != due {
-            report(found, guest, Kind::ThreadCount { node: bound.node, due, threads });
+            report(found, guest.vm, Kind::ThreadCount { node: bound.node, due, threads });
         }
     }
     for (node, threads) in by_node {
-        report(found, guest, Kind::ThreadCount { node, due: 0, threads });
+        report(found, guest.vm, Kind::ThreadCount { node, due: 0, threads });
     }
 }
 
@@ -179,21 +191,21 @@ fn amounts(guest: &Guest<'_>, found: &mut BindingViolations) {
         Cores::Exclusive(_) => (millis.div_ceil(1000), sum(|bound| u64::from(bound.vcpus))),
     };
     if asked != bound {
-        report(found, guest, Kind::CpuSum { asked, bound });
+        report(found, guest.vm, Kind::CpuSum { asked, bound });
     }
     let (size_kib, count) = request.hugepages.map_or((0, 0), |all| (all.size_kib, all.count));
     let in_pages = u64::from(size_kib) * u64::from(count) / 1024;
     let asked = guest.demand.get(Dim::MEMORY_MIB).saturating_sub(in_pages);
     let bound = sum(|bound| u64::from(bound.memory_mib));
     if asked != bound {
-        report(found, guest, Kind::MemorySum { asked, bound });
+        report(found, guest.vm, Kind::MemorySum { asked, bound });
     }
     if bindings.hugepage_kib != size_kib {
-        report(found, guest, Kind::PageSize { asked: size_kib, bound: bindings.hugepage_kib });
+        report(found, guest.vm, Kind::PageSize { asked: size_kib, bound: bindings.hugepage_kib });
     }
     let bound = sum(|bound| u64::from(bound.hugepages));
     if bound != u64::from(count) {
-        report(found, guest, Kind::PageSum { asked: u64::from(count), bound });
+        report(found, guest.vm, Kind::PageSum { asked: u64::from(count), bound });
     }
 }
 
@@ -203,13 +215,13 @@ fn policy(guest: &Guest<'_>, found: &mut BindingViolations) {
         NumaPolicy::Preferred => {}
         NumaPolicy::Single => {
             if nodes.len() > 1 {
-                report(found, guest, Kind::NotSingle { nodes: nodes.len() });
+                report(found, guest.vm, Kind::NotSingle { nodes: nodes.len() });
             }
         }
         NumaPolicy::Split(ways) => {
             let with_cores = nodes.iter().filter(|bound| bound.has_cores()).count();
             if with_cores != usize::from(ways) || nodes.len() != usize::from(ways) {
-                report(found, guest, Kind::SplitWays { asked: ways, nodes: nodes.len() });
+                report(found, guest.vm, Kind::SplitWays { asked: ways, nodes: nodes.len() });
                 return;
             }
             type Part = fn(&cluster::NodeBinding) -> u32;
@@ -223,7 +235,7 @@ fn policy(guest: &Guest<'_>, found: &mut BindingViolations) {
                 let least = nodes.iter().map(of).min().unwrap_or(0);
                 let most = nodes.iter().map(of).max().unwrap_or(0);
                 if most - least > 1 {
-                    report(found, guest, Kind::SplitUneven { part, least, most });
+                    report(found, guest.vm, Kind::SplitUneven { part, least, most });
                 }
             }
         }
@@ -268,16 +280,16 @@ fn gpus(
         GpuAmount::Milli(_) => 1,
     };
     if bound.len() as u32 != asked {
-        report(found, guest, Kind::GpuCount { asked, bound: bound.len() as u32 });
+        report(found, guest.vm, Kind::GpuCount { asked, bound: bound.len() as u32 });
     }
     for bound in bound {
         let gpu = &reading.hardware.gpus[usize::from(bound.gpu)];
         for kind in shortcomings(reading, guest, request, bound.gpu, gpu, bound.share) {
-            report(found, guest, kind);
+            report(found, guest.vm, kind);
         }
         let node = reading.node(gpu.numa_node, gpu.pcie_port);
         if request.near_cores && !near.holds(Near::Cores, node) {
-            report(found, guest, Kind::GpuNotNear { gpu: bound.gpu });
+            report(found, guest.vm, Kind::GpuNotNear { gpu: bound.gpu });
         }
     }
     let rows: BTreeSet<u16> = bound.iter().map(|bound| bound.gpu).collect();
@@ -293,7 +305,7 @@ fn gpus(
     };
     let one = places.iter().all(|place| place.is_some() && *place == places[0]);
     if rows.len() > 1 && !one {
-        report(found, guest, kind);
+        report(found, guest.vm, kind);
     }
 }
 
@@ -358,16 +370,16 @@ fn devices(reading: &Reading<'_>, guest: &Guest<'_>, near: &Nearby, found: &mut 
     let nic = guest.request.nic.as_ref();
     let (asked, bound) = (nic.map_or(0, |nic| nic.functions), bindings.functions.len() as u32);
     if u32::from(asked) != bound {
-        report(found, guest, Kind::FunctionCount { asked: u32::from(asked), bound });
+        report(found, guest.vm, Kind::FunctionCount { asked: u32::from(asked), bound });
     }
     for at in &bindings.functions {
         let card = &hardware.nics[usize::from(at.nic)];
         if nic.is_some_and(|nic| nic.rdma) && !card.rdma {
-            report(found, guest, Kind::NotRdma { nic: at.nic });
+            report(found, guest.vm, Kind::NotRdma { nic: at.nic });
         }
         let node = reading.node(card.numa_node, card.pcie_port);
         if nic.is_some_and(|nic| !near.holds(nic.near, node)) {
-            report(found, guest, Kind::NicNotNear { nic: at.nic });
+            report(found, guest.vm, Kind::NicNotNear { nic: at.nic });
         }
     }
     let mut counts = BTreeMap::new();
@@ -377,17 +389,17 @@ fn devices(reading: &Reading<'_>, guest: &Guest<'_>, near: &Nearby, found: &mut 
         let asked = guest.request.accelerators.iter().find(|asked| asked.kind == device.kind);
         let node = reading.node(device.numa_node, device.pcie_port);
         if asked.is_some_and(|asked| !near.holds(asked.near, node)) {
-            report(found, guest, Kind::AcceleratorNotNear { row: bound.row });
+            report(found, guest.vm, Kind::AcceleratorNotNear { row: bound.row });
         }
     }
     for asked in &guest.request.accelerators {
         let bound = counts.remove(&asked.kind).unwrap_or(0);
         if bound != u64::from(asked.count) {
             let (of, asked) = (asked.kind.clone(), u64::from(asked.count));
-            report(found, guest, Kind::AcceleratorCount { of, asked, bound });
+            report(found, guest.vm, Kind::AcceleratorCount { of, asked, bound });
         }
     }
     for (of, bound) in counts {
-        report(found, guest, Kind::AcceleratorCount { of: of.clone(), asked: 0, bound });
+        report(found, guest.vm, Kind::AcceleratorCount { of: of.clone(), asked: 0, bound });
     }
 }

@@ -8,7 +8,7 @@ use super::tally::{Place, Tally};
 use crate::reading::{demand, groups, label, lets_through, matches, required};
 use crate::{Violation, ViolationKind, Violations};
 use cluster::{
-    AffinityKind, Amounts, Dim, HostIx, HostState, Level, Name, Spread, Strength, Subject, Vm,
+    AffinityKind, Amounts, Dim, HostIx, HostState, Level, Name, Qos, Spread, Strength, Subject, Vm,
 };
 use rustc_hash::FxHashMap;
 
@@ -41,7 +41,7 @@ impl Ledger {
         rules.check(self, host, host_id, &mut found);
         self.neighbourhood(vm, id, host, &mut found);
         self.spreads(vm, host, &rules, &mut found);
-        self.capacity(row, &demand, &mut found);
+        self.capacity(row, &demand, vm.qos, &mut found);
         found.violations
     }
 
@@ -153,15 +153,17 @@ impl Ledger {
         fewest
     }
 
-    fn capacity(&self, row: &Row, demand: &Amounts, found: &mut Found<'_>) {
+    fn capacity(&self, row: &Row, demand: &Amounts, qos: Qos, found: &mut Found<'_>) {
         for (dimension, asked) in demand.iter() {
             let room = row.room(dimension);
             let declared = dimension.row() < self.fleet.dimensions();
             let allocatable = if declared { room.allocatable } else { 0 };
             let taken = room.committed.saturating_add(room.foreign);
-            let fits = taken.checked_add(asked).is_some_and(|sum| sum <= allocatable);
-            if !fits {
-                let free = allocatable.saturating_sub(taken);
+            let mut free = allocatable.saturating_sub(taken);
+            if qos == Qos::Guaranteed {
+                free = free.min(room.physical.saturating_sub(room.guaranteed));
+            }
+            if asked > free {
                 found.push(ViolationKind::Capacity { dimension, asked, free, allocatable });
             }
         }

@@ -9,6 +9,7 @@ use super::fleet::{DomainIx, Row, Signature, SignatureIx, Spot};
 use crate::ViolationKind;
 use crate::reading::{lets_through, matches};
 use cluster::{AffinityKind, HostIx, HostState, Level, Name, Strength, Subject, Vm};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// The rules of a VM that name hosts, with the names looked up.
@@ -20,7 +21,8 @@ pub(super) struct HostRules<'a> {
 struct HostRule<'a> {
     kind: AffinityKind,
     level: &'a Level,
-    named: Vec<Spot<'a>>,
+    /// As many as the fleet has hosts, at most.
+    named: FxHashSet<Spot<'a>>,
 }
 
 impl<'a> HostRules<'a> {

@@ -5,14 +5,14 @@
 //! whole domain is judged by testing the few signatures in it.
 
 use super::tally::{Place, Places, Relocation};
-use crate::reading::{allocatable, label, speed_permille};
-use cluster::{Amounts, Column, Dim, Host, HostIx, HostState, Labels, Level, Name, Taint};
+use crate::reading::{allocatable, label, physical, speed_permille};
+use cluster::{Amounts, Column, Dim, Host, HostIx, HostState, Labels, Level, Name, Qos, Taint};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A domain of one of the four location levels. Reused after its last host has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DomainIx(pub(super) u32);
 
 /// A row of the signature table. Reused after its last host has changed.
@@ -45,6 +45,9 @@ pub(super) struct Room {
     /// In use by others.
     pub(super) foreign: u64,
     pub(super) allocatable: u64,
+    /// The part of `committed` that is guaranteed, and the most that can be.
+    pub(super) guaranteed: u64,
+    pub(super) physical: u64,
 }
 
 /// Rack, power feed, zone and region.
@@ -59,7 +62,7 @@ pub(super) struct Domain {
 }
 
 /// Which domain of a level a host is in; two spots of one level are equal if the domain is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Spot<'a> {
     Host(HostIx),
     Domain(DomainIx),
@@ -149,6 +152,7 @@ impl Fleet {
             room.resize(room.len().max(before.room.len()), Room::default());
             for (row, old) in before.room.iter().enumerate() {
                 room[row].committed = old.committed;
+                room[row].guaranteed = old.guaranteed;
             }
             if vms > 0 && located != before.located {
                 let (from, to) = (domains(&before.located), domains(&located));
@@ -196,20 +200,26 @@ impl Fleet {
         row.id.clone()
     }
 
-    pub(super) fn commit(&mut self, ix: HostIx, amounts: &Amounts) {
+    pub(super) fn commit(&mut self, ix: HostIx, amounts: &Amounts, qos: Qos) {
         if let Some(Some(row)) = self.rows.get_mut(ix) {
             row.vms += 1;
             for (dim, amount) in amounts.iter() {
                 row.room[dim.row()].committed += amount;
+                if qos == Qos::Guaranteed {
+                    row.room[dim.row()].guaranteed += amount;
+                }
             }
         }
     }
 
-    pub(super) fn give_back(&mut self, ix: HostIx, amounts: &Amounts) {
+    pub(super) fn give_back(&mut self, ix: HostIx, amounts: &Amounts, qos: Qos) {
         if let Some(Some(row)) = self.rows.get_mut(ix) {
             row.vms -= 1;
             for (dim, amount) in amounts.iter() {
                 row.room[dim.row()].committed -= amount;
+                if qos == Qos::Guaranteed {
+                    row.room[dim.row()].guaranteed -= amount;
+                }
             }
         }
     }
@@ -270,7 +280,8 @@ impl Fleet {
         let rows = (0..width).map(|row| Dim(row as u8));
         let room = |dim| {
             let foreign = host.foreign.used.get(dim);
-            Room { committed: 0, foreign, allocatable: allocatable(host, dim) }
+            let (allocatable, physical) = (allocatable(host, dim), physical(host, dim));
+            Room { foreign, allocatable, physical, ..Room::default() }
         };
         rows.map(room).collect()
     }

@@ -54,6 +54,7 @@ impl Hash for Id {
 pub(super) fn fingerprint(vm: &Vm, committed: &Amounts) -> u32 {
     let mut hasher = FxHasher::default();
     committed.hash(&mut hasher);
+    vm.qos.hash(&mut hasher);
     for group in groups(vm) {
         group.hash(&mut hasher);
     }

@@ -1,11 +1,13 @@
 //! For everything that can be wrong: a right case, one thing changed, and exactly that found.
 
+mod plans;
 mod scene;
 
 use cluster::{
-    Alternative, Amounts, CpuUnit, Dim, HostState, Level, Reason, Revision, Subject, Taint,
-    TaintEffect, Verdict, Vm,
+    Alternative, Amounts, Architecture, CpuUnit, Dim, GpuAmount, GpuRequest, HostState, Level,
+    Near, NicRequest, Qos, Reason, Revision, Step, Subject, Taint, TaintEffect, Verdict, Vm,
 };
+use plans::{plan, release, shift};
 use scene::{Scene, apart, name, small_vm, together};
 use verify::{Violation, ViolationKind};
 
@@ -143,6 +145,12 @@ mutations! {
         "less is overcommitted" => rule(|s| {
             s.host_mut("a").overcommit_permille = Amounts::zero().with(Dim::CPU_MILLIS, 499);
         }),
+        "more would be guaranteed than there is" => rule(|s| {
+            s.host_mut("a").overcommit_permille = Amounts::zero().with(Dim::MEMORY_MIB, 2_000);
+            let mut other = large_vm(Dim::MEMORY_MIB, 7);
+            (other.qos, s.vm.qos) = (Qos::Guaranteed, Qos::Guaranteed);
+            s.put(other, "a");
+        }),
         "a slower core takes more of them" => rule(|s| {
             s.vm.cpu_unit = CpuUnit::Normalised;
             s.host_mut("a").benchmark_permille = 444;
@@ -176,12 +184,73 @@ mutations! {
             standing(|s| s.snapshot.placed[0].committed.set(Dim::MEMORY_MIB, 0)),
     }
     AlreadyPlaced {
+        "a VM is moved to where it is" => plan(|steps| steps[0] = shift("app-1", "a")),
         "the VM is there already" => rule(|s| {
             let vm = s.vm.clone();
             s.put(vm, "a2");
         }),
     }
 
+    Inside {
+        "all cores are somebody's alone" => inside(|s| { s.bind("a", &[0, 1, 2, 3]); }),
+        "the memory of the node is taken" => inside(|s| {
+            s.bind("a", &[3]).nodes[0].memory_mib = 7;
+        }),
+        "the host has no such GPU" => inside(|s| {
+            s.request().gpus = Some(GpuRequest::new(GpuAmount::Whole(1)));
+        }),
+        "the host is of another architecture" => inside(|s| {
+            s.request().architecture = Some(Architecture::Aarch64);
+        }),
+        "the host cannot carry the heat away" => inside(|s| {
+            s.host_mut("a").hardware.thermal_limit_watts = 9;
+            s.request().watts = 10;
+        }),
+        "the host has no such device" => inside(|s| {
+            s.request().nic = Some(NicRequest { functions: 1, rdma: false, near: Near::Any });
+        }),
+    }
+    Bindings {
+        "another VM has the thread" => parts(|s| { s.bind("a", &[0]); }),
+        "the thread does not exist" => parts(|s| s.bindings().cpus = vec![9]),
+        "memory lies nowhere" => parts(|s| s.bindings().nodes[0].memory_mib = 0),
+        "two placed VMs have one thread" => standing(|s| {
+            s.list_parts();
+            s.bind("b", &[0, 1]);
+            s.bind("b", &[1, 2]);
+        }),
+    }
+    NoBindings {
+        "no parts were chosen" => parts(|s| s.unbind()),
+        "a placed VM has no parts" => standing(|s| {
+            s.list_parts();
+            s.bind("b", &[0]);
+            s.snapshot.placed.last_mut().expect("the bound one").bindings = None;
+        }),
+    }
+    UnaskedBindings {
+        "parts were chosen for a VM that floats" => parts(|s| s.vm.topology = None),
+    }
+    NotPlaced {
+        "a step moves a VM that is nowhere" => plan(|steps| steps[0] = shift("gone", "b")),
+        "a step releases a VM that is nowhere" => plan(|steps| steps[0] = release("gone")),
+    }
+    WrongSource {
+        "the VM to move is elsewhere" => plan(|steps| {
+            if let Step::Move { from, .. } = &mut steps[0] {
+                *from = Some(name("c"));
+            }
+        }),
+        "the VM to release is elsewhere" => plan(|steps| {
+            steps[0] = Step::Release { vm: small_vm("app-1").key, from: Some(name("b")) };
+        }),
+    }
+    Pinned {
+        "the VM to move must stay" => plans::pinned(),
+    }
+    TwiceInWave {
+        "a VM is moved and released at once" => plan(|steps| steps.push(release("app-1"))),
+    }
     DuplicateHost {
         "two hosts have one id" => standing(|s| s.host_mut("c").id = name("a2")),
     }
@@ -200,6 +269,14 @@ mutations! {
         "capacity of a dimension that is not declared" => standing(|s| {
             s.host_mut("a").capacity.set(Dim(6), 10);
             s.put(large_vm(Dim(6), 1), "a");
+        }),
+    }
+    Overguaranteed {
+        "more is guaranteed than there is" => standing(|s| {
+            s.host_mut("a").overcommit_permille = Amounts::zero().with(Dim::DISK_IOPS, 2_000);
+            let mut vm = large_vm(Dim::DISK_IOPS, 11);
+            vm.qos = Qos::Guaranteed;
+            s.put(vm, "a");
         }),
     }
 
@@ -288,6 +365,23 @@ fn rule(mutate: impl FnOnce(&mut Scene)) -> Vec<Violation> {
     let scene = mutated(Scene::placed(), mutate);
     let found = verify::violations(&scene.snapshot, &scene.vm, &scene.host);
     assert_eq!(scene.ask_ledger(), found, "the ledger differs from the plain reading");
+    assert_eq!(plans::placing(&scene), found, "a plan that places it is judged differently");
+    assert_eq!(plans::moving(&scene), found, "a plan that moves it there is judged differently");
+    found
+}
+
+/// Makes it impossible for the host to give the VM its parts.
+fn inside(mutate: impl FnOnce(&mut Scene)) -> Vec<Violation> {
+    let scene = mutated(Scene::bound(), mutate);
+    verify::violations(&scene.snapshot, &scene.vm, &scene.host)
+}
+
+/// Breaks the parts that were chosen; the ledger and the plain reading must find the same.
+fn parts(mutate: impl FnOnce(&mut Scene)) -> Vec<Violation> {
+    let scene = mutated(Scene::bound(), mutate);
+    let found = scene.certify().violations;
+    assert_eq!(scene.ask_ledger_of_parts(), found, "the ledger differs from the plain reading");
+    assert_eq!(plans::placing(&scene), found, "a plan that places it is judged differently");
     found
 }
 
@@ -322,6 +416,7 @@ fn mutated(mut scene: Scene, mutate: impl FnOnce(&mut Scene)) -> Scene {
     assert_eq!(scene.certify().violations, [], "the right decision is accepted");
     if scene.decision.host().is_some() {
         assert_eq!(scene.ask_ledger(), [], "the ledger accepts the right placement");
+        assert_eq!(scene.ask_ledger_of_parts(), [], "the ledger accepts the right parts");
     }
     mutate(&mut scene);
     scene
@@ -346,8 +441,8 @@ impl Batch {
         scene.decision.alternatives.clear();
         scene.decision.rejections.add(Reason::AntiAffinity, 1);
         scene.decision.verdict = match scene.decision.verdict {
-            Verdict::Placed { incarnation, score, breakdown, .. } => {
-                Verdict::Placed { host: name("a2"), incarnation, score, breakdown }
+            Verdict::Placed { incarnation, score, breakdown, bindings, .. } => {
+                Verdict::Placed { host: name("a2"), incarnation, score, breakdown, bindings }
             }
             Verdict::Rejected => Verdict::Rejected,
         };

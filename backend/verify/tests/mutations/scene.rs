@@ -1,10 +1,10 @@
 //! A small cluster, a VM with every kind of rule, and decisions about it that are right.
 
 use cluster::{
-    Affinity, AffinityKind, Alternative, Amounts, Breakdown, Decision, Dim, Dimensions, Host,
-    HostIx, Labels, Level, Name, Placed, Reason, Rejections, Revision, Selector, SelectorOp,
-    Snapshot, Spread, Strategy, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp,
-    Verdict, Vm, VmKey,
+    Affinity, AffinityKind, Alternative, Amounts, Bindings, Breakdown, Cores, Decision, Dim,
+    Dimensions, Host, HostIx, Labels, Level, Name, NodeBinding, NumaNode, NumaPolicy, Placed,
+    Reason, Rejections, Revision, Selector, SelectorOp, Siblings, Snapshot, Spread, Strategy,
+    Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Topology, Verdict, Vm, VmKey,
 };
 use std::sync::Arc;
 use verify::{Ledger, Report, Violation, demand_on};
@@ -51,7 +51,13 @@ impl Scene {
         let breakdown = Breakdown::of_terms([10, 20, 30, 40, 0]);
         let decision = Decision {
             vm: vm.key.clone(),
-            verdict: Verdict::Placed { host: name("a"), incarnation: 3, score: 100, breakdown },
+            verdict: Verdict::Placed {
+                host: name("a"),
+                incarnation: 3,
+                score: 100,
+                breakdown,
+                bindings: None,
+            },
             strategy: Strategy::Balanced,
             alternatives: [Alternative { host: name("a2"), score: 90 }].into_iter().collect(),
             rejections,
@@ -63,6 +69,56 @@ impl Scene {
         };
         let committed = demand_on(&snapshot.hosts[0], &vm);
         Self { snapshot, vm, host: name("a"), committed, decision, index: HostIx(0) }
+    }
+
+    /// The same VM, asking for a core of its own on one NUMA node, and getting it.
+    pub(crate) fn bound() -> Self {
+        let mut scene = Self::placed();
+        scene.list_parts();
+        scene.vm.topology = Some(Box::new(one_core()));
+        if let Verdict::Placed { bindings, .. } = &mut scene.decision.verdict {
+            *bindings = Some(Arc::new(on_node(&[0], 4)));
+        }
+        scene
+    }
+
+    /// Gives every host one NUMA node with four cores.
+    pub(crate) fn list_parts(&mut self) {
+        for host in &mut self.snapshot.hosts {
+            let node =
+                NumaNode { cores: 4, threads_per_core: 1, memory_mib: 10, ..NumaNode::default() };
+            let host = Arc::make_mut(host);
+            host.hardware.numa_nodes = vec![node];
+            host.capacity.set(Dim::CPU_MILLIS, 4_000);
+        }
+    }
+
+    pub(crate) fn request(&mut self) -> &mut Topology {
+        self.vm.topology.as_mut().expect("a VM that asks for parts")
+    }
+
+    /// The parts that the decision gives the VM.
+    pub(crate) fn bindings(&mut self) -> &mut Bindings {
+        let Verdict::Placed { bindings: Some(bindings), .. } = &mut self.decision.verdict else {
+            panic!("the decision has parts");
+        };
+        Arc::make_mut(bindings)
+    }
+
+    pub(crate) fn unbind(&mut self) {
+        if let Verdict::Placed { bindings, .. } = &mut self.decision.verdict {
+            *bindings = None;
+        }
+    }
+
+    /// Puts a VM on a host that has these threads for itself.
+    pub(crate) fn bind(&mut self, host: &str, cpus: &[u16]) -> &mut Bindings {
+        let mut vm = small_vm(&format!("bound-{}", self.snapshot.placed.len()));
+        // Just enough to need as many threads, so that capacity is not what is short.
+        vm.demand = Amounts::cpu_memory(cpus.len() as u64 * 1000 - 999, 1);
+        vm.topology = Some(Box::new(one_core()));
+        let placed = self.put(vm, host);
+        Arc::make_mut(placed.bindings.insert(Arc::new(on_node(cpus, 1))))
     }
 
     /// The same VM, asking for more memory than any host has.
@@ -97,6 +153,21 @@ impl Scene {
             ledger.add_vm(ix, &placed.vm, &placed.committed).expect("a right snapshot");
         }
         ledger.check(&self.vm, self.index, &self.host, &self.committed)
+    }
+
+    /// What such a ledger says of the parts of the chosen host.
+    pub(crate) fn ask_ledger_of_parts(&self) -> Vec<Violation> {
+        let mut ledger = Ledger::new(DIMENSIONS);
+        for (row, host) in self.snapshot.hosts.iter().enumerate() {
+            let ix = HostIx(row as u32);
+            let on = self.snapshot.placed.iter().filter(|placed| placed.host == host.id);
+            for (vm, bindings) in on.filter_map(|on| Some((&on.vm.key, on.bindings.as_ref()?))) {
+                ledger.bind(ix, vm, bindings).expect("bound once");
+            }
+        }
+        let host = &self.snapshot.hosts[self.index.0 as usize];
+        let parts = self.decision.bindings().map(|bindings| &**bindings);
+        ledger.check_bindings(&self.vm, self.index, host, &self.committed, parts)
     }
 
     pub(crate) fn certify(&self) -> Report {
@@ -163,6 +234,17 @@ fn picky_vm() -> Vm {
     vm
 }
 
+fn one_core() -> Topology {
+    let cores = Cores::Exclusive(Siblings::Own);
+    Topology { cores, numa: NumaPolicy::Single, ..Topology::default() }
+}
+
+/// These threads of the only node, and memory.
+fn on_node(cpus: &[u16], memory_mib: u32) -> Bindings {
+    let node = NodeBinding { vcpus: cpus.len() as u16, memory_mib, ..NodeBinding::default() };
+    Bindings { cpus: cpus.to_vec(), nodes: vec![node], ..Bindings::default() }
+}
+
 fn put<'a>(snapshot: &'a mut Snapshot, vm: Vm, host: &str) -> &'a mut Placed {
     let committed = vm.demand.clone();
     let (vm, host) = (Arc::new(vm), name(host));
@@ -170,6 +252,7 @@ fn put<'a>(snapshot: &'a mut Snapshot, vm: Vm, host: &str) -> &'a mut Placed {
         vm,
         host,
         committed,
+        bindings: None,
         over_capacity: false,
         adopted: false,
         held: false,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Changes remembered; the oldest go first. The log has them all.
 pub const MAX_AUDIT: usize = 1024;
@@ -45,17 +46,17 @@ impl AuditAction {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Audit(VecDeque<AuditEntry>);
+pub(super) struct Audit(VecDeque<Arc<AuditEntry>>);
 
 impl Audit {
     pub(super) fn push(&mut self, entry: AuditEntry) {
         if self.0.len() == MAX_AUDIT {
             self.0.pop_front();
         }
-        self.0.push_back(entry);
+        self.0.push_back(Arc::new(entry));
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &AuditEntry> {
-        self.0.iter()
+        self.0.iter().map(Arc::as_ref)
     }
 }

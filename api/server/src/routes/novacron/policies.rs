@@ -11,7 +11,9 @@ use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
 use engine::{Refusal, State};
-use policy::{AuditAction, Diagnostic, Edit, EditError, EditKind, Installed, PolicyType, Syntax};
+use policy::{
+    AuditAction, Diagnostic, Edit, EditError, EditKind, Installed, PolicyType, Source, Syntax,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -111,7 +113,7 @@ async fn register(
     let (program, _) =
         policy::load(&text, syntax).map_err(|found| refused(&EditError::Text(found)))?;
     let policy = program.id().to_owned();
-    let change = EditKind::Register { text: text.into(), syntax, activation: None };
+    let change = EditKind::Register { source: Source::new(text, syntax), activation: None };
     let (user, why) = (draft.user(), &draft.change_description);
     make(&service, &ask, &policy, change, user, why).await?;
     show(&service, policy, StatusCode::CREATED).await
@@ -210,7 +212,7 @@ async fn update(
 ) -> Answer {
     find(&service, id.clone()).await?;
     let (text, syntax) = text_of(&draft)?;
-    let change = EditKind::Put { text: text.into(), syntax, activation: None };
+    let change = EditKind::Put { source: Source::new(text, syntax), activation: None };
     make(&service, &ask, &id, change, draft.user(), &draft.change_description).await?;
     show(&service, id, StatusCode::OK).await
 }

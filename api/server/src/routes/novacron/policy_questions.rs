@@ -133,7 +133,7 @@ async fn ask_one<T: Send + 'static>(
             Some(activation) => activation.configuration(),
             None => Configuration::default(),
         };
-        let set = ActiveSet::new(vec![(Arc::new(program), configuration)])
+        let set = ActiveSet::new(vec![(program, configuration)])
             .map_err(|error| Failure::new(Code::POLICY_REFUSED, error.to_string()))?;
         let kind = match installed.kind {
             PolicyType::Composite => PolicyType::Placement,

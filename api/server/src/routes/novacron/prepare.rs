@@ -10,6 +10,7 @@ use cluster::{
     VmKey,
 };
 use engine::{Health, HostEntry, State};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::Fault;
 use wire::novacron::{GpuRequirements, PlacementRequest, PlacementStrategy};
@@ -67,8 +68,15 @@ impl Prepared {
         if let (Some(gpus), Some(dim)) = (&gpus, gpu_dim) {
             vm.demand.set(dim, u64::try_from(gpus.count).unwrap_or(0));
         }
-        let rows: Vec<Row<'_>> =
-            state.hosts().map(|(_, entry)| Row::new(entry, gpu_dim, gpus.as_ref())).collect();
+        let listed = lists_gpus(state, gpu_dim);
+        if let Some(gpus) = gpus.as_ref().filter(|_| listed && moves_from.is_none()) {
+            let topology = vm.topology.get_or_insert_default();
+            topology.gpus = gpus.to_request();
+        }
+        let rows: Vec<Row<'_>> = state
+            .hosts()
+            .map(|(_, entry)| Row::new(state, entry, gpu_dim, gpus.as_ref(), listed))
+            .collect();
         let plain = Arc::new(vm.clone());
         let cheapest = strategy == PlacementStrategy::CostOptimized;
         let (allowed, left_out) = allowed(&rows, &rules, &vm.demand, cheapest);
@@ -119,20 +127,11 @@ fn known(asked: Vm, state: &State) -> (Vm, Option<Name>) {
 
 /// A placed VM as one that looks for another host, and the host where it is. NovaCron's ids are
 /// unique, so that the tenant need not be told; where two have the id, `default` goes first.
-///
-/// The VM itself stays in the tables: where its rules keep it apart from its own group, its
-/// present rack or zone counts as taken until it has left.
 pub(super) fn moving(state: &State, id: &Name) -> Option<(Vm, Name)> {
     let by_default = state.find_vm(&VmKey::in_default_tenant(id.clone()));
     let anywhere = || state.vms().find(|(_, entry)| entry.vm.key.id == *id);
     let (_, entry) = by_default.or_else(anywhere)?;
-    let host = state.host(entry.host)?.host.id.clone();
-    let mut vm = entry.vm.as_ref().clone();
-    // A VM that is placed cannot be placed again under its own name.
-    let id = Name::new(&format!("{id}:move")).unwrap_or_else(|_| vm.key.tenant.clone());
-    vm.key = VmKey { id, ..vm.key };
-    vm.excluded_hosts.push(host.clone());
-    Some((vm, host))
+    crate::routes::moving::moving(state, &entry.vm.key)
 }
 
 /// A host of the fleet as a candidate.
@@ -144,7 +143,14 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn new(entry: &'a HostEntry, dim: Option<Dim>, wanted: Option<&GpuRequirements>) -> Self {
+    /// `listed` says that hosts list their GPUs, and that those are what counts.
+    fn new(
+        state: &State,
+        entry: &'a HostEntry,
+        dim: Option<Dim>,
+        wanted: Option<&GpuRequirements>,
+        listed: bool,
+    ) -> Self {
         let host = entry.host.as_ref();
         let health = match entry.health {
             Health::Healthy => 1.0,
@@ -152,10 +158,14 @@ impl<'a> Row<'a> {
             Health::Down => 0.0,
         };
         let used = in_use(entry);
-        let free_gpus = dim.filter(|_| all_fit(host, wanted)).map(|dim| {
+        let by_count = |dim| {
             let free = host.allocatable(dim).saturating_sub(used.get(dim));
             i64::try_from(free).unwrap_or(i64::MAX)
-        });
+        };
+        let free_gpus = match listed {
+            true => Some(unused_gpus(state, entry, wanted)),
+            false => dim.filter(|_| all_fit(host, wanted)).map(by_count),
+        };
         Self { host, used, health, free_gpus }
     }
 
@@ -181,6 +191,35 @@ pub(super) fn in_use(entry: &HostEntry) -> Amounts {
     entry.allocated.checked_add(&others).unwrap_or_else(|| entry.allocated.clone())
 }
 
+/// Whether hosts list their GPUs, so that VMs can be given certain ones. Where some are only
+/// counted, counting has to do for all.
+fn lists_gpus(state: &State, dim: Option<Dim>) -> bool {
+    let mut any = false;
+    for (_, entry) in state.hosts() {
+        let listed = !entry.host.hardware.gpus.is_empty();
+        if !listed && dim.is_some_and(|dim| entry.host.capacity.get(dim) > 0) {
+            return false;
+        }
+        any |= listed;
+    }
+    any
+}
+
+/// GPUs of the host that would do and that no VM has a part of.
+fn unused_gpus(state: &State, entry: &HostEntry, wanted: Option<&GpuRequirements>) -> i64 {
+    let vms = entry.vms.iter().filter_map(|vm| state.vm(*vm)?.bindings.as_deref());
+    let taken: BTreeSet<u16> = vms.flat_map(|parts| &parts.gpus).map(|bound| bound.gpu).collect();
+    let gpus = entry.host.hardware.gpus.iter().zip(0u16..);
+    let free = gpus
+        .filter(|(gpu, row)| !taken.contains(row) && wanted.is_none_or(|wanted| fits(gpu, wanted)));
+    i64::try_from(free.count()).unwrap_or(i64::MAX)
+}
+
+fn fits(gpu: &cluster::Gpu, wanted: &GpuRequirements) -> bool {
+    (wanted.model.is_empty() || gpu.model.as_str() == wanted.model)
+        && i64::from(gpu.memory_mib) >= wanted.memory_mb
+}
+
 /// Whether each GPU of the host would do. Nobody knows which of them are free, so a host with
 /// others among them is not counted on.
 fn all_fit(host: &Host, wanted: Option<&GpuRequirements>) -> bool {
@@ -188,11 +227,7 @@ fn all_fit(host: &Host, wanted: Option<&GpuRequirements>) -> bool {
         return true;
     };
     let gpus = &host.hardware.gpus;
-    let fits = |gpu: &cluster::Gpu| {
-        (wanted.model.is_empty() || gpu.model.as_str() == wanted.model)
-            && i64::from(gpu.memory_mib) >= wanted.memory_mb
-    };
-    !gpus.is_empty() && gpus.iter().all(fits)
+    !gpus.is_empty() && gpus.iter().all(|gpu| fits(gpu, wanted))
 }
 
 type Allowed = (Option<Vec<(Name, u64)>>, Vec<(String, usize)>);

@@ -9,10 +9,9 @@ use crate::routes::{Answer, answer, unexpected};
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Amounts, Decision, Name, Reason, Strategy, Term, Verdict, Vm};
+use cluster::{Amounts, Decision, HostIx, Index, Name, Reason, Strategy, Term, Verdict, Vm};
 use engine::{Hold, Outcome, PlaceRequest, Placement, Request, State};
 use policy::Weights;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -66,8 +65,15 @@ async fn schedule(
         placement = Some(place(&service, &ask, &request).await?).filter(|it| it.host.is_some());
     }
     if placement.is_none() {
-        request.among = view.candidates.clone();
-        placement = Some(place(&service, &ask, &request).await?);
+        request.among = if view.everybody { Vec::new() } else { view.candidates.clone() };
+        let mut found = place(&service, &ask, &request).await?;
+        if found.host.as_ref().is_some_and(|host| view.everybody && !wish.means(host)) {
+            // A host came after the list was looked at, and it is not on the list.
+            give_back(&service, &ask, &found).await?;
+            request.among = view.candidates.clone();
+            found = place(&service, &ask, &request).await?;
+        }
+        placement = Some(found);
     }
     if advising {
         service.advice.asked(request);
@@ -125,6 +131,11 @@ impl Wish {
         let ttl_ms = service.options.hold_ttl_ms;
         Ok(Self { vm: Arc::new(vm), strategy, preferred, candidates, ttl_ms, most_vms })
     }
+
+    /// Whether the list of nodes to choose from, if there is one, has this node.
+    fn means(&self, host: &Name) -> bool {
+        self.candidates.is_empty() || self.candidates.contains(host)
+    }
 }
 
 /// What the state says about a wish.
@@ -135,6 +146,8 @@ struct View {
     preferred: Vec<Name>,
     /// Nodes to choose from; empty for all.
     candidates: Vec<Name>,
+    /// Every node that there is may be chosen, by name or because none is named.
+    everybody: bool,
     /// How many of them there are at all.
     nodes: usize,
 }
@@ -180,33 +193,72 @@ fn view(
     candidates: Vec<Name>,
     most_vms: u64,
 ) -> View {
-    let asked: BTreeSet<&Name> = candidates.iter().collect();
-    let meant = |host: &Name| asked.is_empty() || asked.contains(host);
+    let meant = Meant::new(state, &candidates);
     let full = |entry: &engine::HostEntry| {
         let ours = u64::try_from(entry.vms.len()).unwrap_or(u64::MAX);
         most_vms > 0 && ours.saturating_add(entry.foreign().vms.into()) >= most_vms
     };
-    let nodes = state.hosts().filter(|(_, entry)| meant(&entry.host.id)).count();
     let preferred = preferred.into_iter().filter(|host| {
-        let entry = state.find_host(host).map(|(_, entry)| entry);
-        meant(host) && !vm.excluded_hosts.contains(host) && entry.is_some_and(|entry| !full(entry))
+        let usable = |(ix, entry)| meant.has(ix) && !full(entry);
+        !vm.excluded_hosts.contains(host) && state.find_host(host).is_some_and(usable)
     });
     let preferred: Vec<Name> = preferred.collect();
-    let candidates = match most_vms {
-        0 => candidates,
+    let nodes = meant.count();
+    let (candidates, left) = match most_vms {
+        0 => (candidates, nodes),
         _ => {
-            let free = state.hosts().filter(|(_, entry)| meant(&entry.host.id) && !full(entry));
+            let free = state.hosts().filter(|(ix, entry)| meant.has(*ix) && !full(entry));
             let free: Vec<Name> = free.map(|(_, entry)| entry.host.id.clone()).collect();
+            let left = free.len();
             // Nobody may take it: say so with a list that names nobody who exists.
-            if free.is_empty() { candidates_of_none(state) } else { free }
+            (if free.is_empty() { candidates_of_none(state) } else { free }, left)
         }
     };
+    let everybody = left > 0 && left == state.host_count();
     View {
         generation: state.inventory().generation,
         weights: state.policy().weights,
         preferred,
         candidates,
+        everybody,
         nodes,
+    }
+}
+
+/// The hosts that a list of names means, looked up once: a bit for each row.
+struct Meant {
+    rows: Vec<u64>,
+}
+
+impl Meant {
+    /// An empty list means every host.
+    fn new(state: &State, names: &[Name]) -> Self {
+        let mut meant = Self { rows: Vec::new() };
+        if names.is_empty() {
+            state.hosts().for_each(|(ix, _)| meant.add(ix));
+        } else {
+            let known = names.iter().filter_map(|name| state.find_host(name));
+            known.for_each(|(ix, _)| meant.add(ix));
+        }
+        meant
+    }
+
+    fn add(&mut self, ix: HostIx) {
+        let word = ix.row() / 64;
+        if self.rows.len() <= word {
+            self.rows.resize(word.saturating_add(1), 0);
+        }
+        if let Some(word) = self.rows.get_mut(word) {
+            *word |= 1 << (ix.row() % 64);
+        }
+    }
+
+    fn has(&self, ix: HostIx) -> bool {
+        self.rows.get(ix.row() / 64).is_some_and(|word| word & (1 << (ix.row() % 64)) != 0)
+    }
+
+    fn count(&self) -> usize {
+        self.rows.iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 
@@ -254,6 +306,15 @@ pub(super) async fn place(
         Outcome::Placement(placement) => Ok(placement),
         other => Err(unexpected(&other)),
     }
+}
+
+/// Ends the reservation of a placement that is not wanted.
+async fn give_back(service: &Service, ask: &Ask, placement: &Placement) -> Result<(), Failure> {
+    if let Some(hold) = placement.hold.filter(|_| !ask.dry_run) {
+        let request = Request::Release { reservation: hold.reservation };
+        service.carry_out(ask, &ask.actor, request).await?;
+    }
+    Ok(())
 }
 
 /// The answer for a VM that has its place already.

@@ -45,7 +45,7 @@ async fn run(Handle(service): Handle<Service>, Sent(asked): Sent<SimulationReque
         let mut compiled = Vec::with_capacity(policies.len());
         for (version, configuration) in policies {
             let program = version.program().map_err(|error| refused(&error))?;
-            compiled.push((Arc::new(program), configuration));
+            compiled.push((program, configuration));
         }
         let set = ActiveSet::new(compiled).map_err(|error| refused(&EditError::from(error)))?;
         let result = simulate(&asked, Arc::new(set), how)?;

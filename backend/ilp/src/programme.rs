@@ -1,0 +1,422 @@
+//! A problem as a programme: a column for the number of VMs of a class on a host.
+//!
+//! Amounts in use are multiples of what all demands are multiples of, so that capacities are
+//! rounded down to such: it costs nothing and takes most of the slack out of the relaxation.
+
+mod rules;
+
+use cluster::assignment::{Goal, Problem, Scope};
+use cluster::{HostIx, VmIx};
+use good_lp::solvers::highs::HighsProblem;
+use good_lp::{
+    Constraint, Expression, ProblemVariables, ResolutionError, SolverModel, Variable, variable,
+};
+use solver::assignment::Classes;
+use std::collections::HashSet;
+
+/// What a column's number means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Column {
+    /// VMs of a class on a host.
+    Count {
+        class: usize,
+        host: usize,
+    },
+    /// Whether the host has a VM.
+    On(usize),
+    /// The highest utilisation.
+    Peak,
+    /// Used above what is safe, by goal, host and resource.
+    Above {
+        goal: usize,
+        host: usize,
+        resource: usize,
+    },
+    Stranded {
+        goal: usize,
+        host: usize,
+    },
+    /// Moved VMs of the group that has most of them, by goal.
+    Busiest(usize),
+    /// Whether a rule's group is in a domain.
+    Present {
+        rule: usize,
+        domain: u32,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Programme {
+    problem: HighsProblem,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) members: Vec<Vec<VmIx>>,
+    /// Part of every objective that no column has.
+    pub(crate) constant: f64,
+    pub(crate) integer: bool,
+}
+
+impl Programme {
+    /// With whole numbers, or as its linear relaxation. The highest utilisation is not below
+    /// `least_peak`, a share.
+    pub(crate) fn of(problem: &Problem, integer: bool, least_peak: f64) -> Self {
+        let mut builder = Builder::new(problem, integer);
+        builder.counts();
+        builder.capacities();
+        builder.goals(least_peak);
+        builder.rules();
+        let mut programme = builder.variables.minimise(builder.objective).using(good_lp::highs);
+        for row in builder.rows {
+            programme.add_constraint(row);
+        }
+        Self {
+            problem: programme,
+            columns: builder.columns,
+            members: builder.members,
+            constant: builder.constant,
+            integer,
+        }
+    }
+
+    pub(crate) fn into_model(self) -> Result<highs::Model, ResolutionError> {
+        self.problem.try_into_inner()
+    }
+
+    /// What each column is for an assignment.
+    pub(crate) fn values(&self, problem: &Problem, hosts: &[u32]) -> Vec<f64> {
+        let mut used = vec![vec![0u64; problem.resources.len()]; problem.hosts.len()];
+        let mut counts = vec![vec![0u32; problem.hosts.len()]; self.members.len()];
+        for (class, members) in self.members.iter().enumerate() {
+            for &vm in members {
+                let host = hosts[vm.0 as usize] as usize;
+                counts[class][host] += 1;
+                for (used, demand) in used[host].iter_mut().zip(problem.demand(vm)) {
+                    *used += demand;
+                }
+            }
+        }
+        let value = |column: &Column| match *column {
+            Column::Count { class, host } => f64::from(counts[class][host]),
+            Column::On(host) => f64::from(counts.iter().any(|counts| counts[host] > 0)),
+            Column::Peak => peak(problem, &used),
+            Column::Above { goal, host, resource } => match &problem.goals[goal] {
+                Goal::Overload { safe, .. } => {
+                    used[host][resource].saturating_sub(safe[host][resource]) as f64
+                }
+                _ => 0.0,
+            },
+            Column::Stranded { goal, host } => match problem.goals[goal] {
+                Goal::Stranded { plenty, scarce, target, .. } => {
+                    let free = |resource: u32| {
+                        let resource = resource as usize;
+                        problem.hosts[host].capacity[resource] as f64 - used[host][resource] as f64
+                    };
+                    (target as f64 * free(plenty) - free(scarce)).max(0.0)
+                }
+                _ => 0.0,
+            },
+            Column::Busiest(goal) => match &problem.goals[goal] {
+                Goal::Moves { busiest: Some(busiest), .. } => {
+                    let mut moved = vec![0u32; problem.groups.len()];
+                    for (vm, row) in problem.vms.iter().enumerate() {
+                        let is_moved = row.initial.is_some_and(|home| home.0 != hosts[vm]);
+                        moved[busiest.group_of[vm] as usize] += u32::from(is_moved);
+                    }
+                    f64::from(moved.into_iter().max().unwrap_or(0))
+                }
+                _ => 0.0,
+            },
+            Column::Present { rule, domain } => {
+                let (group, scope) = problem.rules[rule].subject();
+                let mut members = problem.groups[group as usize].iter();
+                let there =
+                    |vm: &VmIx| problem.domain(scope, HostIx(hosts[vm.0 as usize])) == domain;
+                f64::from(members.any(there))
+            }
+        };
+        self.columns.iter().map(value).collect()
+    }
+}
+
+fn peak(problem: &Problem, used: &[Vec<u64>]) -> f64 {
+    let hosts = used.iter().zip(&problem.hosts);
+    let shares = hosts.flat_map(|(used, host)| used.iter().zip(&host.capacity));
+    let shares = shares.filter(|(_, capacity)| **capacity > 0);
+    shares.map(|(&used, &capacity)| used as f64 / capacity as f64).fold(0.0, f64::max)
+}
+
+struct Builder<'a> {
+    problem: &'a Problem,
+    integer: bool,
+    members: Vec<Vec<VmIx>>,
+    variables: ProblemVariables,
+    columns: Vec<Column>,
+    objective: Expression,
+    constant: f64,
+    rows: Vec<Constraint>,
+    /// The column of each class on each host, if it fits there.
+    count: Vec<Vec<Option<Variable>>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(problem: &'a Problem, integer: bool) -> Self {
+        Self {
+            problem,
+            integer,
+            members: Classes::of(problem).members(),
+            variables: ProblemVariables::new(),
+            columns: Vec::new(),
+            objective: Expression::default(),
+            constant: 0.0,
+            rows: Vec::new(),
+            count: Vec::new(),
+        }
+    }
+
+    /// A column from 0 to `most`; whole if the programme is and it has to be.
+    fn column(&mut self, column: Column, most: f64, whole: bool, cost: f64) -> Variable {
+        let mut definition = variable().min(0.0).max(most);
+        if whole && self.integer {
+            definition = definition.integer();
+        }
+        let made = self.variables.add(definition);
+        self.columns.push(column);
+        if cost != 0.0 {
+            self.objective.add_mul(cost, made);
+        }
+        made
+    }
+
+    fn demand(&self, class: usize) -> &'a [u64] {
+        self.problem.demand(self.members[class][0])
+    }
+
+    /// A VM of the class; they are all the same.
+    fn example(&self, class: usize) -> &'a cluster::assignment::Vm {
+        &self.problem.vms[self.members[class][0].0 as usize]
+    }
+
+    /// Every VM is somewhere, at what it costs there.
+    fn counts(&mut self) {
+        for class in 0..self.members.len() {
+            let members = self.members[class].len() as f64;
+            let apart = self.at_most_one_a_host(class);
+            let mut all = Expression::default();
+            let mut row = Vec::with_capacity(self.problem.hosts.len());
+            for host in 0..self.problem.hosts.len() {
+                let most =
+                    if apart { self.fits(class, host).min(1.0) } else { self.fits(class, host) };
+                if most < 1.0 {
+                    row.push(None);
+                    continue;
+                }
+                let cost = self.cost_on(class, host);
+                let column = Column::Count { class, host };
+                let made = self.column(column, most.min(members), true, cost);
+                all.add_mul(1.0, made);
+                row.push(Some(made));
+            }
+            self.rows.push(all.eq(members));
+            self.count.push(row);
+        }
+    }
+
+    /// How many of the class an empty host holds.
+    fn fits(&self, class: usize, host: usize) -> f64 {
+        let allowed = self.example(class).allowed.as_ref();
+        if allowed.is_some_and(|allowed| !allowed.contains(&HostIx(host as u32))) {
+            return 0.0;
+        }
+        let room = self.demand(class).iter().zip(&self.problem.hosts[host].capacity);
+        let times = room.filter(|(demand, _)| **demand > 0).map(|(demand, room)| room / demand);
+        times.min().map_or(f64::INFINITY, |times| times as f64)
+    }
+
+    /// What one VM of the class costs on a host.
+    fn cost_on(&self, class: usize, host: usize) -> f64 {
+        let vm = self.members[class][0].0 as usize;
+        let moved_from = self.example(class).initial.filter(|home| home.0 as usize != host);
+        let cost = |goal: &Goal| match goal {
+            Goal::Energy { resource, hosts } => {
+                let resource = *resource as usize;
+                let capacity = u128::from(self.problem.hosts[host].capacity[resource]);
+                let work = u128::from(hosts[host].span) * u128::from(self.demand(class)[resource]);
+                if capacity == 0 { 0.0 } else { ((2 * work + capacity) / (2 * capacity)) as f64 }
+            }
+            Goal::Moves { vms, between, .. } => moved_from.map_or(0.0, |home| {
+                let pair = home.0 as usize * self.problem.hosts.len() + host;
+                let far = between.as_ref().map_or(0.0, |distances| {
+                    distances.weight as f64 * f64::from(distances.pairs[pair])
+                });
+                vms[vm] as f64 + far
+            }),
+            Goal::Peak { .. } | Goal::Overload { .. } | Goal::Stranded { .. } => 0.0,
+        };
+        self.problem.goals.iter().map(cost).sum()
+    }
+
+    /// What is used of a resource on a host.
+    fn used(&self, host: usize, resource: usize) -> Expression {
+        let mut used = Expression::default();
+        for class in 0..self.members.len() {
+            let demand = self.demand(class)[resource];
+            if let Some(count) = self.count[class][host].filter(|_| demand > 0) {
+                used.add_mul(demand as f64, count);
+            }
+        }
+        used
+    }
+
+    /// Room, also for what VMs leave behind; only hosts that are on have any.
+    fn capacities(&mut self) {
+        let idle = |host: usize| -> f64 {
+            let idle = self.problem.goals.iter().map(|goal| match goal {
+                Goal::Energy { hosts, .. } => hosts[host].idle as f64,
+                _ => 0.0,
+            });
+            idle.sum()
+        };
+        let idle: Vec<f64> = (0..self.problem.hosts.len()).map(idle).collect();
+        let units: Vec<u64> = (0..self.problem.resources.len()).map(|r| self.unit(r)).collect();
+        for (host, idle) in idle.into_iter().enumerate() {
+            let on = (idle > 0.0).then(|| self.column(Column::On(host), 1.0, true, idle));
+            for (resource, &unit) in units.iter().enumerate() {
+                let capacity = self.problem.hosts[host].capacity[resource] / unit * unit;
+                let mut used = self.used(host, resource);
+                match on {
+                    Some(on) => used.add_mul(-(capacity as f64), on),
+                    None => used.add_mul(-1.0, capacity as f64),
+                }
+                self.rows.push(used.leq(0.0));
+                if self.problem.resources[resource].transient {
+                    self.transient(host, resource, capacity);
+                }
+            }
+            let Some(on) = on else { continue };
+            for class in 0..self.members.len() {
+                let nothing = self.demand(class).iter().all(|&demand| demand == 0);
+                if let Some(count) = self.count[class][host].filter(|_| nothing) {
+                    let members = self.members[class].len() as f64;
+                    self.rows.push((Expression::from(count) - members * on).leq(0.0));
+                }
+            }
+        }
+    }
+
+    /// What all demands of a resource are multiples of.
+    fn unit(&self, resource: usize) -> u64 {
+        let demands = (0..self.members.len()).map(|class| self.demand(class)[resource]);
+        demands.fold(0, greatest_common_divisor).max(1)
+    }
+
+    fn transient(&mut self, host: usize, resource: usize, capacity: u64) {
+        let mut used = self.used(host, resource);
+        for class in 0..self.members.len() {
+            if self.example(class).initial != Some(HostIx(host as u32)) {
+                continue;
+            }
+            let demand = self.demand(class)[resource] as f64;
+            used.add_mul(demand, self.members[class].len() as f64);
+            if let Some(count) = self.count[class][host] {
+                used.add_mul(-demand, count);
+            }
+        }
+        self.rows.push(used.leq(capacity as f64));
+    }
+
+    fn goals(&mut self, least_peak: f64) {
+        for goal in 0..self.problem.goals.len() {
+            match &self.problem.goals[goal] {
+                Goal::Energy { .. } => {}
+                Goal::Peak { weight } => self.peak(*weight as f64, least_peak),
+                Goal::Overload { weights, safe } => {
+                    for (host, safe) in safe.iter().enumerate() {
+                        for (resource, &weight) in weights.iter().enumerate() {
+                            if weight > 0 {
+                                let column = Column::Above { goal, host, resource };
+                                let most = self.problem.hosts[host].capacity[resource] as f64;
+                                let above = self.column(column, most, false, weight as f64);
+                                let used = self.used(host, resource) - above;
+                                self.rows.push(used.leq(safe[resource] as f64));
+                            }
+                        }
+                    }
+                }
+                Goal::Stranded { plenty, scarce, target, weight } => {
+                    for host in 0..self.problem.hosts.len() {
+                        let capacity = &self.problem.hosts[host].capacity;
+                        let (more, less) = (capacity[*plenty as usize], capacity[*scarce as usize]);
+                        let most = (*target * more) as f64;
+                        let column = Column::Stranded { goal, host };
+                        let stranded = self.column(column, most, false, *weight as f64);
+                        let mut row = self.used(host, *plenty as usize) * -(*target as f64);
+                        row += self.used(host, *scarce as usize);
+                        self.rows.push((row - stranded).leq(less as f64 - most));
+                    }
+                }
+                Goal::Moves { busiest: Some(busiest), .. } => {
+                    self.busiest(goal, busiest.weight as f64, &busiest.group_of);
+                }
+                Goal::Moves { .. } => {}
+            }
+        }
+    }
+
+    fn peak(&mut self, weight: f64, least: f64) {
+        let peak = self.column(Column::Peak, 1.0, false, weight);
+        self.rows.push(Expression::from(peak).geq(least));
+        for (host, row) in self.problem.hosts.iter().enumerate() {
+            for (resource, &capacity) in row.capacity.iter().enumerate() {
+                if capacity > 0 {
+                    let used = self.used(host, resource) - capacity as f64 * peak;
+                    self.rows.push(used.leq(0.0));
+                }
+            }
+        }
+    }
+
+    fn busiest(&mut self, goal: usize, weight: f64, group_of: &[u32]) {
+        let most = self.problem.vms.len() as f64;
+        let busiest = self.column(Column::Busiest(goal), most, false, weight);
+        let groups: HashSet<u32> = group_of.iter().copied().collect();
+        let mut groups: Vec<u32> = groups.into_iter().collect();
+        groups.sort_unstable();
+        for group in groups {
+            let mut moved = Expression::default() - busiest;
+            let mut all = 0.0;
+            for class in 0..self.members.len() {
+                let vm = self.members[class][0];
+                let Some(home) = self.example(class).initial else { continue };
+                if group_of[vm.0 as usize] != group {
+                    continue;
+                }
+                all += self.members[class].len() as f64;
+                if let Some(count) = self.count[class][home.0 as usize] {
+                    moved.add_mul(-1.0, count);
+                }
+            }
+            self.rows.push(moved.leq(-all));
+        }
+    }
+
+    /// The classes of a group with more than nothing in it, and what it has in a domain.
+    fn classes_in(&self, group: u32) -> Vec<usize> {
+        let group: HashSet<VmIx> = self.problem.groups[group as usize].iter().copied().collect();
+        (0..self.members.len()).filter(|&class| group.contains(&self.members[class][0])).collect()
+    }
+
+    fn in_domain(&self, classes: &[usize], scope: Scope, domain: u32) -> Expression {
+        let mut there = Expression::default();
+        for host in 0..self.problem.hosts.len() {
+            if self.problem.domain(scope, HostIx(host as u32)) == domain {
+                for count in classes.iter().filter_map(|&class| self.count[class][host]) {
+                    there.add_mul(1.0, count);
+                }
+            }
+        }
+        there
+    }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}

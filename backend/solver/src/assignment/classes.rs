@@ -1,0 +1,126 @@
+//! Which VMs and which hosts are interchangeable.
+//!
+//! Searches that would try equal things one after the other, and programmes that would have a
+//! column for each of them, use one for all. Two VMs are equal if exchanging them changes neither
+//! what holds nor what anything is worth; two hosts, if exchanging all that is on them does not.
+
+use cluster::VmIx;
+use cluster::assignment::{Goal, Problem, Scope};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+
+#[derive(Clone, Debug, Default)]
+pub struct Classes {
+    /// Class of each VM; numbers in order of the first member.
+    pub vms: Vec<u32>,
+    pub hosts: Vec<u32>,
+}
+
+impl Classes {
+    pub fn of(problem: &Problem) -> Self {
+        Self { vms: vm_classes(problem), hosts: host_classes(problem) }
+    }
+
+    /// VMs of each class.
+    pub fn members(&self) -> Vec<Vec<VmIx>> {
+        let mut members =
+            vec![Vec::new(); self.vms.iter().max().map_or(0, |&last| last as usize + 1)];
+        for (vm, &class) in (0..).zip(&self.vms) {
+            members[class as usize].push(VmIx(vm));
+        }
+        members
+    }
+}
+
+/// Whether it matters where VMs were.
+fn initial_matters(problem: &Problem) -> bool {
+    problem.resources.iter().any(|resource| resource.transient)
+        || problem.goals.iter().any(|goal| matches!(goal, Goal::Moves { .. }))
+}
+
+fn vm_classes(problem: &Problem) -> Vec<u32> {
+    let ruled: Vec<bool> = {
+        let mut ruled = vec![false; problem.groups.len()];
+        for rule in &problem.rules {
+            ruled[rule.subject().0 as usize] = true;
+            if let cluster::assignment::Rule::Dependency { needs, .. } = *rule {
+                ruled[needs as usize] = true;
+            }
+        }
+        ruled
+    };
+    let mut groups: Vec<Vec<u32>> = vec![Vec::new(); problem.vms.len()];
+    for (group, members) in (0..).zip(&problem.groups) {
+        if ruled[group as usize] {
+            for vm in members {
+                groups[vm.0 as usize].push(group);
+            }
+        }
+    }
+    groups.iter_mut().for_each(|groups| groups.dedup());
+    let initial_matters = initial_matters(problem);
+    number(problem.vms.iter().enumerate().map(|(row, vm)| {
+        let mut costs: Vec<u64> = Vec::new();
+        for goal in &problem.goals {
+            if let Goal::Moves { vms, busiest, .. } = goal {
+                costs.push(vms[row]);
+                costs.extend(busiest.as_ref().map(|busiest| u64::from(busiest.group_of[row])));
+            }
+        }
+        let initial = vm.initial.filter(|_| initial_matters);
+        (&problem.shapes[vm.shape as usize], &vm.allowed, initial, &groups[row], costs)
+    }))
+}
+
+fn host_classes(problem: &Problem) -> Vec<u32> {
+    let hosts = problem.hosts.len();
+    let far_apart =
+        problem.goals.iter().any(|goal| matches!(goal, Goal::Moves { between: Some(_), .. }));
+    let mut marks: Vec<Vec<u64>> = vec![Vec::new(); hosts];
+    if far_apart {
+        marks.iter_mut().enumerate().for_each(|(host, marks)| marks.push(host as u64));
+    }
+    if initial_matters(problem) {
+        for host in problem.vms.iter().filter_map(|vm| vm.initial) {
+            marks[host.0 as usize] = vec![host.0.into()];
+        }
+    }
+    let mut lists: Vec<&Vec<cluster::HostIx>> =
+        problem.vms.iter().filter_map(|vm| vm.allowed.as_ref()).collect();
+    lists.sort_unstable();
+    lists.dedup();
+    for (number, list) in (0..).zip(lists) {
+        let mut listed = list.clone();
+        listed.sort_unstable();
+        listed.dedup();
+        // Apart from the numbers of hosts that are told apart by where VMs were.
+        listed.iter().for_each(|host| marks[host.0 as usize].push(u64::MAX - number));
+    }
+    let levels: Vec<usize> = (0..problem.levels.len())
+        .filter(|&level| {
+            let scope = Scope::Level(level as u32);
+            problem.rules.iter().any(|rule| rule.subject().1 == scope)
+        })
+        .collect();
+    number(problem.hosts.iter().enumerate().map(|(row, host)| {
+        let mut goals: Vec<u64> = Vec::new();
+        for goal in &problem.goals {
+            match goal {
+                Goal::Energy { hosts, .. } => goals.extend([hosts[row].idle, hosts[row].span]),
+                Goal::Overload { safe, .. } => goals.extend(&safe[row]),
+                Goal::Peak { .. } | Goal::Stranded { .. } | Goal::Moves { .. } => {}
+            }
+        }
+        let domains: Vec<u32> = levels.iter().map(|&level| host.domains[level]).collect();
+        (&host.capacity, domains, goals, &marks[row])
+    }))
+}
+
+fn number<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> Vec<u32> {
+    let mut numbers: FxHashMap<K, u32> = FxHashMap::default();
+    keys.map(|key| {
+        let next = numbers.len() as u32;
+        *numbers.entry(key).or_insert(next)
+    })
+    .collect()
+}

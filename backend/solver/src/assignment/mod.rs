@@ -1,0 +1,18 @@
+//! Whole assignments: a host for every VM at once, under rules and goals.
+//!
+//! A `Model` is a `cluster::assignment::Problem` compiled to dense integer tables. A `State` is an
+//! assignment on it that knows what each host has left, how often each group is in each domain and
+//! what the goals are worth; it answers what a shift or a swap would change in time that depends
+//! on the number of resources alone. Engines (`crate::engines`) search on states within a `Budget`
+//! and return an `Outcome`. No clock here: whoever has one tells the budget's `Deadline`.
+
+mod classes;
+mod model;
+mod outcome;
+mod state;
+mod tallies;
+
+pub use classes::Classes;
+pub use model::{Model, NOWHERE};
+pub use outcome::{Budget, Deadline, Outcome, StopReason};
+pub use state::{Change, State};

@@ -1,0 +1,120 @@
+//! Greedy: the largest VMs first, each where the objective grows least.
+//!
+//! Fast, and a start for everything else. A step is one VM. Where the last VMs find no room, they
+//! go first in another attempt; rules that only VMs to come could have made good are mended by
+//! shifts afterwards.
+
+use super::{Engine, Task};
+use crate::assignment::{Budget, Model, Outcome, State, StopReason};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Greedy;
+
+/// Orders that are tried; what did not fit in one goes first in the next.
+const ATTEMPTS: usize = 20;
+
+impl Engine for Greedy {
+    fn name(&self) -> &'static str {
+        "greedy"
+    }
+
+    fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
+        let mut order = by_size(task.model);
+        let mut found = None;
+        for _ in 0..ATTEMPTS {
+            match attempt(task.model, &order, budget) {
+                Ok(state) => {
+                    found = Some(state);
+                    break;
+                }
+                Err(_) if budget.is_over() => break,
+                Err(left) => {
+                    order.retain(|vm| !left.contains(vm));
+                    order.splice(0..0, left);
+                }
+            }
+        }
+        let stop_reason = if budget.is_over() { budget.reason() } else { StopReason::Stalled };
+        Outcome {
+            engine: self.name().to_string(),
+            objective: found.as_ref().map(State::objective),
+            assignment: found.map(|state| state.assignment().to_vec()),
+            bound: task.model.bound(),
+            stop_reason,
+            steps: budget.used(),
+        }
+    }
+}
+
+/// VMs by the share of the fleet that they take, largest first; equals by row.
+pub(super) fn by_size(model: &Model) -> Vec<u32> {
+    let mut fleet = vec![0.0; model.resources()];
+    for host in 0..model.hosts() as u32 {
+        for (sum, &capacity) in fleet.iter_mut().zip(model.capacity(host)) {
+            *sum += f64::from(capacity);
+        }
+    }
+    let size = |vm: u32| {
+        let demand = model.demand(vm).iter().zip(&fleet);
+        demand.map(|(&demand, &fleet)| f64::from(demand) / fleet.max(1.0)).fold(0.0, f64::max)
+    };
+    let mut order: Vec<(f64, u32)> = (0..model.vms() as u32).map(|vm| (size(vm), vm)).collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    order.into_iter().map(|(_, vm)| vm).collect()
+}
+
+/// A feasible state, or the VMs that were in the way.
+fn attempt<'m>(
+    model: &'m Model,
+    order: &[u32],
+    budget: &mut Budget,
+) -> Result<State<'m>, Vec<u32>> {
+    let mut state = State::empty(model);
+    let mut left = Vec::new();
+    for &vm in order {
+        budget.spend(1);
+        match cheapest(&state, vm) {
+            Some(host) => state.place(vm, host),
+            None => left.push(vm),
+        }
+    }
+    if left.is_empty() && mend(&mut state) { Ok(state) } else { Err(left) }
+}
+
+/// The host where a VM that is not placed costs least; of equals the one with least room left.
+pub(super) fn cheapest(state: &State<'_>, vm: u32) -> Option<u32> {
+    let hosts = (0..state.model().hosts() as u32).filter(|&host| state.may_place(vm, host));
+    hosts.min_by_key(|&host| {
+        let room: i64 = state.free(host).iter().map(|&free| i64::from(free)).sum();
+        (state.place_delta(vm, host), room, host)
+    })
+}
+
+/// Shifts VMs while that brings the rules nearer to holding; whether they hold in the end.
+fn mend(state: &mut State<'_>) -> bool {
+    let model = state.model();
+    while state.broken() > 0 {
+        let before = state.broken();
+        for vm in 0..model.vms() as u32 {
+            let home = state.host_of(vm);
+            for host in (0..model.hosts() as u32).filter(|&host| host != home) {
+                if !state.fits(vm, host) {
+                    continue;
+                }
+                let broken = state.broken();
+                state.shift(vm, host);
+                if state.broken() < broken {
+                    break;
+                }
+                state.shift(vm, home);
+            }
+            if state.broken() == 0 {
+                break;
+            }
+        }
+        if state.broken() >= before {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,35 @@
+//! Engines: ways to search for a good assignment, one a file.
+//!
+//! Each takes a `Task` and returns an `Outcome`; none reads a clock, and with a limit of steps each
+//! gives the same answer every time. What an engine cannot express it says by finding nothing.
+
+mod annealing;
+mod conflict;
+mod csp;
+mod greedy;
+
+pub use annealing::Annealing;
+pub use conflict::{Conflict, Requirement, conflict};
+pub use csp::Csp;
+pub use greedy::Greedy;
+
+use crate::assignment::{Budget, Model, Outcome};
+use cluster::assignment::Problem;
+
+/// What an engine is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    pub problem: &'a Problem,
+    /// The problem, compiled.
+    pub model: &'a Model,
+    /// A feasible assignment to do better than.
+    pub start: Option<&'a [u32]>,
+    pub seed: u64,
+}
+
+pub trait Engine {
+    /// How it is called on the command line and in answers.
+    fn name(&self) -> &'static str;
+
+    fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome;
+}

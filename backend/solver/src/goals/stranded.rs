@@ -1,0 +1,50 @@
+//! Stranded capacity: free amounts of one resource that lack the other one that goes with it.
+
+use super::Used;
+use crate::assignment::Model;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Stranded {
+    plenty: usize,
+    scarce: usize,
+    target: i64,
+    weight: i64,
+    /// Capacity of both, by host.
+    capacity: Vec<(i32, i32)>,
+}
+
+impl Stranded {
+    pub(super) fn compile(
+        model: &Model,
+        plenty: usize,
+        scarce: usize,
+        target: u64,
+        weight: u64,
+    ) -> Self {
+        let hosts = (0..model.hosts() as u32).map(|host| model.capacity(host));
+        let capacity = hosts.map(|capacity| (capacity[plenty], capacity[scarce])).collect();
+        Self { plenty, scarce, target: target as i64, weight: weight as i64, capacity }
+    }
+
+    #[inline]
+    pub(super) fn host(&self, host: u32, used: &impl Used) -> i64 {
+        let (plenty, scarce) = self.capacity[host as usize];
+        let plenty = i64::from(plenty) - i64::from(used(self.plenty));
+        let scarce = i64::from(scarce) - i64::from(used(self.scarce));
+        self.weight * (self.target * plenty - scarce).max(0)
+    }
+
+    /// As if one host had everything that is free.
+    pub(super) fn bound(&self, model: &Model) -> i64 {
+        let mut sum = (0, 0);
+        for &(plenty, scarce) in &self.capacity {
+            sum = (sum.0 + i64::from(plenty), sum.1 + i64::from(scarce));
+        }
+        for vm in 0..model.vms() as u32 {
+            let demand = model.demand(vm);
+            sum.0 -= i64::from(demand[self.plenty]);
+            sum.1 -= i64::from(demand[self.scarce]);
+        }
+        self.weight * (self.target * sum.0 - sum.1).max(0)
+    }
+}

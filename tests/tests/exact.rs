@@ -1,0 +1,100 @@
+//! Engines that prove, against every assignment there is.
+
+use cluster::HostIx;
+use cluster::assignment::Problem;
+use fixture::Dice;
+use fixture::assignments::{Limits, random};
+use ilp::Ilp;
+use solver::assignment::{Budget, Model, Outcome};
+use solver::engines::{Csp, Engine, Requirement, Task, conflict};
+
+const LIMITS: Limits = Limits { hosts: 4, vms: 5, groups: 3, rules: 4 };
+const INSTANCES: usize = 1_000;
+
+/// The best objective of all assignments that the verifier accepts.
+fn best_of_all(problem: &Problem) -> Option<i64> {
+    let (hosts, vms) = (problem.hosts.len() as u32, problem.vms.len());
+    let mut assignment = vec![HostIx(0); vms];
+    let mut best: Option<i64> = None;
+    loop {
+        if let Ok(worth) = verify::assignment(problem, &assignment) {
+            let objective = worth.objective();
+            best = Some(best.map_or(objective, |best| best.min(objective)));
+        }
+        let Some(next) = assignment.iter().position(|host| host.0 + 1 < hosts) else { return best };
+        assignment[next].0 += 1;
+        assignment[..next].fill(HostIx(0));
+    }
+}
+
+fn check(problem: &Problem, outcome: &Outcome, best: Option<i64>) {
+    assert_eq!(outcome.objective, best, "{}: {problem:?}", outcome.engine);
+    assert_eq!(outcome.stop_reason.as_str(), "optimal", "{}: {problem:?}", outcome.engine);
+    let hosts = outcome.assignment.as_ref();
+    let hosts = hosts.map(|hosts| hosts.iter().copied().map(HostIx).collect::<Vec<_>>());
+    let worth = hosts.map(|hosts| verify::assignment(problem, &hosts).unwrap().objective());
+    assert_eq!(worth, best);
+    if let Some(best) = best {
+        assert_eq!(outcome.bound, best, "{}: {problem:?}", outcome.engine);
+    }
+}
+
+#[test]
+fn csp_and_ilp_find_what_trying_everything_finds() {
+    let mut dice = Dice::new(5);
+    let (mut feasible, mut infeasible) = (0, 0);
+    for _ in 0..INSTANCES {
+        let problem = random(&mut dice, LIMITS);
+        let model = Model::compile(&problem).unwrap();
+        let task = Task { problem: &problem, model: &model, start: None, seed: 1 };
+        let best = best_of_all(&problem);
+        check(&problem, &Csp::default().solve(task, &mut Budget::steps(1_000_000)), best);
+        check(&problem, &Ilp::default().solve(task, &mut Budget::steps(1_000_000)), best);
+        match best {
+            Some(best) => {
+                feasible += 1;
+                assert!(model.bound() <= best);
+                assert_eq!(conflict(&problem, &mut Budget::steps(1_000_000)), None);
+            }
+            None => {
+                infeasible += 1;
+                check_conflict(&problem);
+            }
+        }
+    }
+    assert!(feasible > 300 && infeasible > 100, "{feasible} feasible, {infeasible} not");
+}
+
+fn check_conflict(problem: &Problem) {
+    let found = conflict(problem, &mut Budget::steps(1_000_000)).expect("a conflict");
+    assert!(found.minimal);
+    assert_eq!(best_of_all(&only(problem, &found.requirements)), None, "{problem:?} {found:?}");
+    for left_out in &found.requirements {
+        let others: Vec<Requirement> =
+            found.requirements.iter().copied().filter(|other| other != left_out).collect();
+        let without = best_of_all(&only(problem, &others));
+        assert!(without.is_some(), "{left_out:?} is not needed: {problem:?} {found:?}");
+    }
+}
+
+/// The problem with these requirements and no others.
+fn only(problem: &Problem, kept: &[Requirement]) -> Problem {
+    let mut fewer = problem.clone();
+    fewer.goals.clear();
+    fewer.rules = (0..)
+        .zip(&problem.rules)
+        .filter(|(row, _)| kept.contains(&Requirement::Rule(*row)))
+        .map(|(_, rule)| rule.clone())
+        .collect();
+    for (resource, _) in (0..).zip(&problem.resources) {
+        if !kept.contains(&Requirement::Capacity(resource)) {
+            fewer.shapes.iter_mut().for_each(|shape| shape[resource as usize] = 0);
+        }
+    }
+    for (vm, row) in (0..).zip(&mut fewer.vms) {
+        if !kept.contains(&Requirement::Allowed(cluster::VmIx(vm))) {
+            row.allowed = None;
+        }
+    }
+    fewer
+}
