@@ -2,7 +2,7 @@
 
 use crate::model::Model;
 use crate::violation::{Checked, Law, ensure};
-use cluster::{Amounts, Generation, Name, VmKey};
+use cluster::{Amounts, ConstraintRule, Generation, Name, VmKey};
 use engine::{
     Command, Entry, Outcome, PlaceRequest, Placement, Placing, PutMode, Refusal, Request,
 };
@@ -81,6 +81,14 @@ fn is_asked(model: &Model, entry: &Entry, request: &Request) -> bool {
                 && policy.weights == model.policy.weights
                 && if_revision.is_none_or(|seen| seen == model.policy.revision)
         }
+        (
+            Request::PutConstraint { constraint, if_generation: None },
+            Command::PutConstraint(logged),
+        ) => constraint == logged,
+        (
+            Request::RemoveConstraint { name, if_generation: None },
+            Command::RemoveConstraint { name: logged },
+        ) => name == logged,
         (Request::Tick, Command::Tick | Command::Expire { .. }) => true,
         (Request::ReportUse(asked), Command::ReportUse(logged)) => asked == logged,
         (Request::ReportVm { vm, at_ns, news }, Command::ReportVm(logged)) => {
@@ -189,6 +197,12 @@ pub(crate) fn unchanged(model: &Model, request: &Request, told: &Outcome) -> boo
         (Request::SetStrategy { strategy, .. }, Outcome::Policy(told)) => {
             *told == model.policy && told.strategy == *strategy
         }
+        (
+            Request::PutConstraint { constraint, .. },
+            Outcome::Constraint { generation, created: false, .. },
+        ) => model.limits.get(&constraint.name).is_some_and(|(limit, known)| {
+            constraint.rule == ConstraintRule::Limit(limit.clone()) && known == generation
+        }),
         (Request::Tick, Outcome::Ticked { expired: 0 }) => true,
         (Request::ReportUse(asked), Outcome::UseReported { generation, repeated: true }) => {
             asked.generation == *generation
@@ -241,7 +255,10 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
             _ => false,
         },
         Refusal::Gap { base, current } => base != current && model.reported.generation == *current,
+        Refusal::UnknownConstraint(name) => !model.limits.contains_key(name),
         Refusal::UnknownPolicy(_)
+        | Refusal::ConstraintInUse { .. }
+        | Refusal::Contradiction { .. }
         | Refusal::PartsRefused { .. }
         | Refusal::PolicyRefused { .. }
         | Refusal::IdempotencyConflict

@@ -5,6 +5,7 @@
 //! cores, so that most requests meet one another.
 
 use crate::history::{History, OpNo};
+use crate::limits;
 use crate::reporter::Reporter;
 use crate::shapes::{self, name};
 use cluster::{Dim, Dimensions, Generation, Host, HostState, Name, Strategy, VmKey};
@@ -64,6 +65,7 @@ enum Wish {
     Health,
     RemoveHost,
     Policy,
+    Constraint,
     Dimensions,
     ReportUse,
     News,
@@ -85,6 +87,7 @@ const WISHES: &[(Wish, u32)] = &[
     (Wish::Health, 4),
     (Wish::RemoveHost, 3),
     (Wish::Policy, 4),
+    (Wish::Constraint, 4),
     (Wish::Dimensions, 1),
     (Wish::ReportUse, 8),
     (Wish::News, 12),
@@ -214,6 +217,7 @@ impl Clients {
                 self.reporter.news(&mut self.dice, known, host, extra)
             }
             Wish::Policy => self.policy(),
+            Wish::Constraint => limits::request(&mut self.dice),
             Wish::Dimensions => {
                 let mut extra = self.extra.clone();
                 if extra.len() < 2 {

@@ -9,6 +9,7 @@ mod checker;
 mod clients;
 mod faults;
 mod history;
+mod limits;
 mod machine;
 mod model;
 mod parts;

@@ -3,6 +3,7 @@
 //! Plain maps by name and sums from scratch: slow, obvious, and sharing no code with the engine,
 //! the solver or the verifier. Each entry is checked against the model before it changes it.
 
+use crate::limits::Limits;
 use crate::reports::{LastReport, Reported};
 use crate::sometimes::{Rare, Sometimes};
 use crate::violation::{Checked, Finding, Law, broken, ensure};
@@ -26,6 +27,7 @@ pub(crate) struct Model {
     pub(crate) time_ms: u64,
     pub(crate) dimensions: Dimensions,
     pub(crate) policy: Policy,
+    pub(crate) limits: Limits,
     pub(crate) hosts: BTreeMap<Name, Home>,
     pub(crate) guests: BTreeMap<VmKey, Guest>,
     pub(crate) holds: BTreeMap<u64, VmKey>,
@@ -121,6 +123,8 @@ impl Model {
                 self.policy.revision += 1;
                 Outcome::Policy(self.policy.clone())
             }
+            Command::PutConstraint(constraint) => self.put_constraint(constraint)?,
+            Command::RemoveConstraint { name } => self.remove_constraint(name)?,
             Command::Tick => Outcome::Ticked { expired: 0 },
             Command::ReportUse(reports) => self.report_use(reports)?,
             Command::ReportVm(report) => self.report_vm(report)?,

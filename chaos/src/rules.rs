@@ -64,6 +64,8 @@ impl Model {
             format!("the decision on {} contradicts the log: {decision:?}", placing.vm.key)
         })?;
         let repelled = |(reason, _): &(Reason, u32)| *reason == Reason::AntiAffinity;
+        let limited = |(reason, _): &(Reason, u32)| *reason == Reason::Limit;
+        self.reached.hit_if(Rare::LimitBound, decision.rejections.0.iter().any(limited));
         self.reached.hit_if(Rare::AntiAffinityBound, decision.rejections.0.iter().any(repelled));
         match &decision.verdict {
             Verdict::Rejected => {
@@ -148,6 +150,9 @@ impl Model {
         }
         if let Some(other) = self.repelled_by(vm, home) {
             return no(&format!("it has to be apart from {other}"));
+        }
+        if let Some(limit) = self.limited_by(vm, home) {
+            return no(&format!("{limit} allows no more"));
         }
         for dim in self.dimensions.iter() {
             let asked = taken(vm, host, dim);

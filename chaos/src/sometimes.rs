@@ -47,6 +47,7 @@ rare! {
     PinnedRejected => "a VM was refused on the host it was pinned to",
     RepeatedPlacement => "an equal request got the first answer",
     AntiAffinityBound => "required anti-affinity kept a VM away",
+    LimitBound => "an installed limit kept a VM away",
     OverCapacity => "an adopted VM exceeded its host",
     HostReAdded => "a host removed with VMs came back under its name",
     HostKeptRoom => "a host was not allowed to shrink below its VMs",

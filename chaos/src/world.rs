@@ -396,6 +396,8 @@ impl<M: Medium> World<M> {
     fn check_progress(&mut self) -> Checked {
         let mut host = shapes::host(&mut self.dice, 99, 0);
         host.labels = Labels::from_iter([(shapes::name("probe"), shapes::name("yes"))]);
+        // In no domain that a limit may have filled.
+        host.location = cluster::Location::default();
         let mut vm = shapes::vm(&mut self.dice, 0);
         (vm.key.id, vm.affinities, vm.spreads) = (shapes::name("probe"), vec![], vec![]);
         vm.topology = None;

@@ -4,7 +4,7 @@
 
 use cluster::{
     Alternative, Amounts, Decision, Dim, Dimensions, Foreign, Hardware, Host, HostIx, HostState,
-    INSIDE_REASONS, Index, Placed, Rejections, Snapshot, Strategy, Verdict, Vm,
+    INSIDE_REASONS, Index, Name, Placed, Rejections, Snapshot, Strategy, Verdict, Vm,
 };
 use fixture::{Dice, hardware, small};
 use policy::Weights;
@@ -106,7 +106,11 @@ fn asking_for_parts(dice: &mut Dice, dimensions: &Dimensions, number: u64) -> Vm
 fn check_cluster(seed: u64) -> u64 {
     let mut dice = Dice::new(seed);
     let size = small::Size::random(&mut dice);
-    let mut scene = Scene::new(small::cluster(&mut dice, size));
+    let mut snapshot = small::cluster(&mut dice, size);
+    if dice.chance(600) {
+        snapshot.constraints = small::constraints(&mut dice);
+    }
+    let mut scene = Scene::new(snapshot);
     let mut placed = 0;
     for number in 0..REQUESTS_A_CLUSTER {
         let vm = small::vm(&mut dice, &scene.snapshot.dimensions, &format!("new-{number}"));
@@ -145,6 +149,7 @@ impl Scene {
         for placed in scene.snapshot.placed.clone() {
             scene.add(&placed);
         }
+        scene.hand_out_constraints();
         scene
     }
 
@@ -157,6 +162,17 @@ impl Scene {
             self.problem.take(ix, bindings).expect("parts that are free");
             self.ledger.bind(ix, &placed.vm.key, bindings).expect("parts that are free");
         }
+    }
+
+    fn hand_out_constraints(&mut self) {
+        let Self { snapshot, problem, ledger, .. } = self;
+        let row = |id: &Name| snapshot.hosts.iter().position(|host| host.id == *id);
+        let vms = || {
+            let placed = snapshot.placed.iter();
+            placed.map(|it| (HostIx::new(row(&it.host).expect("a known host")), &*it.vm))
+        };
+        problem.set_constraints(&snapshot.constraints, vms());
+        ledger.set_constraints(&snapshot.constraints, vms());
     }
 
     fn ask(&mut self, vm: Vm, how: &How, seed: u64) -> bool {

@@ -74,6 +74,7 @@ impl Fleet {
             dimensions: Default::default(),
             hosts: self.hosts.clone(),
             placed: self.placed.iter().map(|(_, placed)| placed.clone()).collect(),
+            constraints: Vec::new(),
         };
         let report = verify::snapshot(&snapshot);
         assert!(report.accepted() && report.drift.is_empty(), "{report}");

@@ -8,6 +8,7 @@ mod chaos;
 mod client;
 mod completion;
 mod config;
+mod constraint;
 mod decision;
 mod events;
 mod forecast;
@@ -65,6 +66,8 @@ enum Verb {
     Weights(weights::Weights),
     /// Policies: check, list, show, install, activate, tune, deactivate, rollback
     Policy(Box<policy::Policy>),
+    /// Constraints: list, show, set, delete
+    Constraint(constraint::Constraint),
     /// What all hosts have, what is promised and what is left
     Capacity(capacity::Capacity),
     /// Whether two services, or two moments, hold the same
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Verb::Vm(vm) => vm.run(),
         Verb::Weights(weights) => weights.run(),
         Verb::Policy(policy) => policy.run(),
+        Verb::Constraint(constraint) => constraint.run(),
         Verb::Capacity(capacity) => capacity.run(),
         Verb::State(state) => state.run(),
         Verb::Events(events) => events.run(),

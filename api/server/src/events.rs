@@ -137,6 +137,8 @@ fn told(revision: Revision, entry: &Entry) -> Vec<Event> {
             .collect(),
         Command::InstallPolicy(_) => vec![event("policy_installed")],
         Command::EditPolicy(_) => vec![event("policies_changed")],
+        Command::PutConstraint(_) => vec![event("constraint_put")],
+        Command::RemoveConstraint { .. } => vec![event("constraint_removed")],
         Command::Tick => Vec::new(),
         // One for the inventory: a follower who wants the hosts reads them.
         Command::ReportUse(reports) if reports.last => vec![event("inventory_reported")],

@@ -64,6 +64,13 @@ impl From<Refusal> for Failure {
             Refusal::PartsRefused { .. } => Code::CONFLICT,
             Refusal::UnknownPolicy(_) => Code::POLICY_NOT_FOUND,
             Refusal::PolicyRefused { .. } => Code::POLICY_REFUSED,
+            Refusal::UnknownConstraint(_) => Code::CONSTRAINT_NOT_FOUND,
+            Refusal::ConstraintInUse { .. } => Code::CONSTRAINT_IN_USE,
+            Refusal::Contradiction { between, .. } => {
+                let mut failure = Self::new(Code::CONSTRAINTS_CONTRADICT, detail);
+                failure.problem.conflicts = between;
+                return failure;
+            }
             Refusal::UnknownReservation(_) => Code::RESERVATION_NOT_FOUND,
             Refusal::ReservationExpired { .. } => Code::RESERVATION_ENDED,
             Refusal::Gap { .. } => Code::CONFLICT,

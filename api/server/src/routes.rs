@@ -3,6 +3,7 @@
 mod advice;
 mod bulk;
 mod cluster_wide;
+mod constraints;
 mod events;
 mod explain;
 mod health;
@@ -38,6 +39,7 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(slots::routes())
         .merge(cluster_wide::routes())
         .merge(policies::routes())
+        .merge(constraints::routes())
         .merge(events::routes())
         .merge(health::routes())
         .merge(advice::routes())

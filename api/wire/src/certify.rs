@@ -23,6 +23,7 @@
 //! Whether any of it is true is `verify`'s to say.
 
 use crate::bindings::BindingsView;
+use crate::constraints::ConstraintSpec;
 use crate::fault::code;
 use crate::host::{HostSpec, is_default};
 use crate::json::Value;
@@ -33,8 +34,8 @@ use crate::schema::NameSchema;
 use crate::vm::VmSpec;
 use crate::words::{Choice, Word, choice};
 use cluster::{
-    Amounts, Bindings, Claim, CpuUnit, Decision, Dim, Dimensions, Host, Name, Placed, Plan,
-    Revision, Snapshot, Step, Vm, VmKey, Wave,
+    Amounts, Bindings, Claim, Constraint, CpuUnit, Decision, Dim, Dimensions, Host,
+    MAX_CONSTRAINTS, Name, Placed, Plan, Revision, Snapshot, Step, Vm, VmKey, Wave,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -171,6 +172,19 @@ pub struct SnapshotSpec {
     pub hosts: Vec<HostSpec>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vms: Vec<PlacedSpec>,
+    /// The constraints in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 256)]
+    pub constraints: Vec<NamedConstraintSpec>,
+}
+
+/// A constraint with its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NamedConstraintSpec {
+    #[schema(value_type = NameSchema)]
+    pub name: Name,
+    #[serde(flatten)]
+    pub constraint: ConstraintSpec,
 }
 
 /// One VM on one host.
@@ -224,8 +238,14 @@ impl SnapshotSpec {
             dimensions: names.collect(),
             hosts: snapshot.hosts.iter().map(|host| HostSpec::new(host, dimensions)).collect(),
             vms: snapshot.placed.iter().map(|placed| PlacedSpec::new(placed, dimensions)).collect(),
+            constraints: snapshot.constraints.iter().map(|it| named(it)).collect(),
         }
     }
+}
+
+fn named(constraint: &Constraint) -> NamedConstraintSpec {
+    let Constraint { name, rule } = constraint;
+    NamedConstraintSpec { name: name.clone(), constraint: rule.into() }
 }
 
 impl PlacedSpec {
@@ -266,12 +286,15 @@ impl Read for Snapshot {
             fields.required_with("hosts", |value, at| at.list(value, usize::MAX));
         let hosts: Vec<Arc<Host>> = hosts.unwrap_or_default().into_iter().map(Arc::new).collect();
         let stated: Vec<Stated> = fields.list("vms", usize::MAX);
+        let mut constraints: Vec<Constraint> = fields.list("constraints", MAX_CONSTRAINTS);
+        constraints.sort_by(|one, other| one.name.cmp(&other.name));
+        let constraints = constraints.into_iter().map(Arc::new).collect();
         let dimensions = fields.at.dimensions.as_ref().clone();
         fields.finish();
         let by_id: BTreeMap<&Name, &Arc<Host>> =
             hosts.iter().map(|host| (&host.id, host)).collect();
         let placed = stated.into_iter().map(|stated| stated.on(&by_id)).collect();
-        Some(Snapshot { revision, dimensions, hosts, placed })
+        Some(Snapshot { revision, dimensions, hosts, placed, constraints })
     }
 }
 

@@ -14,6 +14,7 @@
 mod advice;
 mod bindings;
 pub mod certify;
+mod constraints;
 mod decision;
 mod explain;
 mod fault;
@@ -42,6 +43,10 @@ pub use advice::{AdviceEntry, AdviceTotals, AdviceView};
 pub use bindings::{
     AcceleratorBindingView, BindingsView, BoundView, GpuBindingView, InsideView, MigBindingView,
     NodeBindingView, NodeHoleView, PciFunctionView,
+};
+pub use constraints::{
+    ConstraintKind, ConstraintList, ConstraintParameter, ConstraintSpec, ConstraintType,
+    ConstraintView, HostSetSpec, LinkSpec, VmSetSpec, WithinSpec, constraint_types,
 };
 pub use explain::{
     ChangeView, ComparisonView, CounterfactualView, ExplainRequest, ExplainSpec, ExplainedVm,

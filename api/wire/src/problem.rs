@@ -27,6 +27,9 @@ pub struct Problem {
     /// With `concurrent_update`: the generation that is current.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<u64>,
+    /// With `constraints_contradict`: those that cannot hold together, each of them needed for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
     /// What is wrong with the body, field by field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Fault>,
@@ -77,6 +80,9 @@ codes! {
     RESERVATION_ENDED 410 "reservation_ended" "The reservation is over" "place the VM again"
     POLICY_NOT_FOUND 404 "policy_not_found" "No such policy" "GET /v1/policies lists what is installed"
     POLICY_VERSION_NOT_FOUND 404 "policy_version_not_found" "No such version of the policy" "list those that are kept with GET /v1/policies/{id}/versions"
+    CONSTRAINT_NOT_FOUND 404 "constraint_not_found" "No such constraint" "GET /v1/constraints lists what is installed"
+    CONSTRAINT_IN_USE 409 "constraint_in_use" "Other constraints need this one" "remove those first"
+    CONSTRAINTS_CONTRADICT 409 "constraints_contradict" "The constraints cannot hold together" "remove or change one of those in conflicts"
     SIMULATION_NOT_FOUND 404 "simulation_not_found" "No such simulation" "the last 32 are kept, until the service restarts"
     POLICY_EXISTS 409 "policy_exists" "The policy exists already" "give it a new version with PUT /v1/policies/{id}"
     POLICY_REFUSED 422 "policy_refused" "The policy was left as it is" "see detail; POST /v1/policies:validate shows every mistake of a text"
@@ -105,6 +111,7 @@ impl Problem {
             hint: code.hint.into(),
             request_id: None,
             current: None,
+            conflicts: Vec::new(),
             errors: Vec::new(),
             diagnostics: Vec::new(),
         }

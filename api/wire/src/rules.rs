@@ -377,7 +377,7 @@ fn strength(weight: Option<u16>) -> Strength {
     weight.map_or(Strength::Required, Strength::Preferred)
 }
 
-fn exactly_one(at: &mut At<'_>, given: &[&str], of: &str) {
+pub(crate) fn exactly_one(at: &mut At<'_>, given: &[&str], of: &str) {
     let hint = format!("give exactly one of {of}");
     match given {
         [_] => {}

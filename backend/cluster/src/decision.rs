@@ -134,9 +134,17 @@ pub enum Reason {
     Datastore,
     ExcludedHost,
     HostAffinity,
+    /// An installed constraint fences the VM in, or the host off.
+    Fence,
     Affinity,
     AntiAffinity,
     Spread,
+    MinDomains,
+    Limit,
+    Exclusive,
+    Dependency,
+    Network,
+    Spare,
     /// A filter of an active policy.
     Policy,
     Capacity(Dim),
@@ -153,7 +161,7 @@ pub enum Reason {
 }
 
 /// The order in which reasons are tried; `Capacity` follows, by dimension, then `INSIDE_REASONS`.
-pub const REASON_ORDER: [Reason; 11] = [
+pub const REASON_ORDER: [Reason; 18] = [
     Reason::HostState,
     Reason::Pool,
     Reason::Selector,
@@ -161,9 +169,16 @@ pub const REASON_ORDER: [Reason; 11] = [
     Reason::Datastore,
     Reason::ExcludedHost,
     Reason::HostAffinity,
+    Reason::Fence,
     Reason::Affinity,
     Reason::AntiAffinity,
     Reason::Spread,
+    Reason::MinDomains,
+    Reason::Limit,
+    Reason::Exclusive,
+    Reason::Dependency,
+    Reason::Network,
+    Reason::Spare,
     Reason::Policy,
 ];
 
@@ -182,9 +197,16 @@ impl Reason {
             Reason::Datastore => "datastore",
             Reason::ExcludedHost => "excluded_host",
             Reason::HostAffinity => "host_affinity",
+            Reason::Fence => "fence",
             Reason::Affinity => "affinity",
             Reason::AntiAffinity => "anti_affinity",
             Reason::Spread => "spread",
+            Reason::MinDomains => "min_domains",
+            Reason::Limit => "limit",
+            Reason::Exclusive => "exclusive",
+            Reason::Dependency => "dependency",
+            Reason::Network => "network",
+            Reason::Spare => "spare",
             Reason::Policy => "policy",
             Reason::Capacity(_) => return None,
             Reason::Architecture => "architecture",

@@ -6,6 +6,7 @@
 
 mod amounts;
 pub mod assignment;
+mod constraint;
 mod decision;
 mod hardware;
 mod hardware_check;
@@ -22,6 +23,11 @@ mod topology_request;
 mod vm;
 
 pub use amounts::{Amounts, Dim, DimensionError, Dimensions, MAX_AMOUNT, MAX_DIMENSIONS};
+pub use constraint::{
+    Constraint, ConstraintRule, Dependency, Exclusive, Fence, HostSet, Keep, Limit, Link, Links,
+    MAX_CONSTRAINTS, MAX_LINKED_DOMAINS, MAX_LINKS, MinDomains, Network, Sharing, Spare, VmSet,
+    Within,
+};
 pub use decision::{
     Alternative, Breakdown, Decision, INSIDE_REASONS, PolicyRejection, REASON_ORDER, Reason,
     Rejections, Strategy, Term, Verdict,

@@ -1,6 +1,6 @@
 //! A snapshot: an immutable view of the cluster at one revision.
 
-use crate::{Amounts, Bindings, Dimensions, Host, Name, Revision, Vm};
+use crate::{Amounts, Bindings, Constraint, Dimensions, Host, Name, Revision, Vm};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub struct Snapshot {
     /// In order of host index, which is the order of ties.
     pub hosts: Vec<Arc<Host>>,
     pub placed: Vec<Placed>,
+    /// Those in force, in order of their names.
+    pub constraints: Vec<Arc<Constraint>>,
 }
 
 /// One VM on one host.

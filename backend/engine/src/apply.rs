@@ -9,10 +9,10 @@ mod reports;
 use crate::command::{Adoption, Command, Entry, Hold, Placing, Resizing};
 use crate::effects::{Change, Changes};
 use crate::planted::{self, Bug};
-use crate::state::{DecisionId, Health, HostEntry, State, VmEntry};
+use crate::state::{ConstraintEntry, DecisionId, Health, HostEntry, State, VmEntry};
 use cluster::{
-    Amounts, Foreign, Generation, Host, HostIx, HostState, Name, Qos, Revision, Strategy, Vm, VmIx,
-    VmKey,
+    Amounts, Constraint, Foreign, Generation, Host, HostIx, HostState, Name, Qos, Revision,
+    Strategy, Vm, VmIx, VmKey,
 };
 use std::sync::Arc;
 
@@ -91,11 +91,33 @@ impl Step<'_> {
                 self.changes.push(Change::Library(edit.clone()));
                 Ok(())
             }
+            Command::PutConstraint(constraint) => {
+                self.put_constraint(constraint);
+                Ok(())
+            }
+            Command::RemoveConstraint { name } => self.remove_constraint(name),
             Command::Tick => Ok(()),
             Command::SetHostHealth { host, health } => self.set_host_health(host, *health),
             Command::ReportUse(reports) => self.report_use(reports),
             Command::ReportVm(report) => self.report_vm(report),
         }
+    }
+
+    fn put_constraint(&mut self, constraint: &Constraint) {
+        let name = constraint.name.clone();
+        let before = self.state.constraints.get(&name).map_or(Generation(0), |it| it.generation);
+        let entry =
+            ConstraintEntry { constraint: Arc::new(constraint.clone()), generation: before.next() };
+        self.state.constraints.insert(name.clone(), entry);
+        self.changes.push(Change::Constraint(name));
+    }
+
+    fn remove_constraint(&mut self, name: &Name) -> Result<(), Broken> {
+        if self.state.constraints.remove(name).is_none() {
+            return Err(self.broken(format!("constraint {name} is not there")));
+        }
+        self.changes.push(Change::Constraint(name.clone()));
+        Ok(())
     }
 
     fn put_host(&mut self, host: &Host) -> Result<(), Broken> {

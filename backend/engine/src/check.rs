@@ -3,7 +3,11 @@
 
 use crate::report::UseReport;
 use crate::request::Refusal;
-use cluster::{Amounts, Dimensions, Host, MAX_AMOUNT, Name, Strength, Vm};
+use cluster::{
+    Amounts, ConstraintRule, Dimensions, Host, HostSet, Keep, Limit, Links, MAX_AMOUNT,
+    MAX_LINKED_DOMAINS, MAX_LINKS, MinDomains, Name, Network, Spare, Strength, Vm, VmSet,
+};
+use std::collections::BTreeSet;
 
 /// Shortest and longest time a reservation may be held.
 pub const HOLD_TTL_MS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000;
@@ -92,6 +96,80 @@ pub(crate) fn among(hosts: &[Name]) -> Result<(), Refusal> {
     }
     let problem = format!("names {} hosts; at most {MAX_AMONG} are allowed", hosts.len());
     Err(invalid("among", &problem))
+}
+
+pub(crate) fn constraint(rule: &ConstraintRule) -> Result<(), Refusal> {
+    for (field, set) in ["vms", "against"].into_iter().zip(rule.vm_sets()) {
+        set.map_or(Ok(()), |set| vm_set(field, set))?;
+    }
+    match rule {
+        ConstraintRule::Fence(fence) => host_set(&fence.hosts),
+        ConstraintRule::MinDomains(MinDomains { min: 0 | 1, .. }) => {
+            Err(invalid("min", "must be at least 2: one domain is always covered"))
+        }
+        ConstraintRule::Limit(Limit { max: 0, .. }) => {
+            Err(invalid("max", "must be at least 1; a fence keeps VMs away altogether"))
+        }
+        ConstraintRule::Links(links) => self::links(links),
+        ConstraintRule::Network(Network { max_latency_us: None, bandwidth_mbps: 0, .. }) => {
+            Err(invalid("max_latency_us", "and bandwidth_mbps are both left out; give one of them"))
+        }
+        ConstraintRule::Spare(Spare { hosts, keep, .. }) => {
+            host_set(hosts)?;
+            match keep {
+                Keep::Permille(1..=999) => Ok(()),
+                Keep::Permille(_) => Err(invalid("keep_permille", "must be from 1 to 999")),
+                Keep::Hosts(0) => Err(invalid("keep_hosts", "must be at least 1")),
+                Keep::Hosts(_) => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn vm_set(field: &str, set: &VmSet) -> Result<(), Refusal> {
+    at_most(&format!("{field}.labels"), set.labels.len())?;
+    if set.group.is_some() && set.tenant.is_none() {
+        return Err(invalid(&format!("{field}.tenant"), "is needed: a group belongs to a tenant"));
+    }
+    Ok(())
+}
+
+fn host_set(set: &HostSet) -> Result<(), Refusal> {
+    at_most("hosts.labels", set.labels.len())?;
+    at_most("hosts.within", set.within.len())?;
+    set.within.iter().try_for_each(|within| {
+        if within.names.is_empty() {
+            return Err(invalid("hosts.within.names", "is empty; name at least one domain"));
+        }
+        at_most("hosts.within.names", within.names.len())
+    })
+}
+
+fn links(links: &Links) -> Result<(), Refusal> {
+    if links.links.len() > MAX_LINKS {
+        let problem = format!("has {} links; at most {MAX_LINKS} are allowed", links.links.len());
+        return Err(invalid("links", &problem));
+    }
+    let mut ends = BTreeSet::new();
+    let mut pairs = BTreeSet::new();
+    for link in &links.links {
+        if link.a == link.b {
+            return Err(invalid("links", &format!("joins {} to itself", link.a)));
+        }
+        let pair = if link.a < link.b { (&link.a, &link.b) } else { (&link.b, &link.a) };
+        if !pairs.insert(pair) {
+            let problem = format!("joins {} and {} twice; add the bandwidths up", pair.0, pair.1);
+            return Err(invalid("links", &problem));
+        }
+        ends.extend([&link.a, &link.b]);
+    }
+    if ends.len() > MAX_LINKED_DOMAINS {
+        let problem =
+            format!("joins {} domains; at most {MAX_LINKED_DOMAINS} are allowed", ends.len());
+        return Err(invalid("links", &problem));
+    }
+    Ok(())
 }
 
 fn amounts(field: &str, amounts: &Amounts, dims: &Dimensions, max: u64) -> Result<(), Refusal> {

@@ -6,7 +6,7 @@
 use crate::report::{UseReports, VmReport};
 use crate::state::Health;
 use cluster::{
-    Amounts, Bindings, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey,
+    Amounts, Bindings, Constraint, Decision, Dimensions, Host, HostState, Name, Strategy, Vm, VmKey,
 };
 use policy::Policy;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,11 @@ pub enum Command {
     ReportVm(Box<VmReport>),
     /// A policy was registered, changed, activated or removed.
     EditPolicy(Box<policy::Edit>),
+    /// Puts a constraint in force, or another one in place of that of the same name.
+    PutConstraint(Box<Constraint>),
+    RemoveConstraint {
+        name: Name,
+    },
 }
 
 /// A request to place one VM, and what came of it.

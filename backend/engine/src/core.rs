@@ -80,6 +80,9 @@ impl Core {
         let scratch = Scratch::default();
         let mut core = Self { state, problem, ledger, scratch, policies, prepared: None };
         core.install_policies()?;
+        if core.state.constraints().len() > 0 {
+            core.hand_out_constraints();
+        }
         Ok(core)
     }
 
@@ -111,6 +114,10 @@ impl Core {
                     self.ledger.set_dimensions(self.state.dimensions().len());
                     // Names of dimensions may be among the attributes that policies read.
                     self.hand_out_policies();
+                    Ok(())
+                }
+                Change::Constraint(_) => {
+                    self.hand_out_constraints();
                     Ok(())
                 }
                 Change::Library(_) => {
@@ -190,6 +197,15 @@ impl Core {
         let hosts = hosts.iter().map(|(ix, host)| (*ix, host.as_ref()));
         let policies = Arc::clone(&self.policies);
         self.problem.set_policies(policies, self.state.dimensions(), hosts);
+    }
+
+    /// Puts the constraints in force for the requests that follow. Costs a pass over all VMs.
+    fn hand_out_constraints(&mut self) {
+        let Self { state, problem, ledger, .. } = self;
+        let all: Vec<_> = state.constraints().map(|it| Arc::clone(&it.constraint)).collect();
+        let vms = || state.vms().map(|(_, entry)| (entry.host, entry.vm.as_ref()));
+        problem.set_constraints(&all, vms());
+        ledger.set_constraints(&all, vms());
     }
 
     fn put_host(&mut self, ix: HostIx) {

@@ -28,6 +28,8 @@ pub enum Change {
     Policy,
     /// What is installed or active. Names the policy that was edited.
     Library(Box<Edit>),
+    /// A constraint was put in force, changed or removed.
+    Constraint(Name),
     /// What others use of the host may be different.
     HostReported(HostIx),
     Inventory,
@@ -117,6 +119,12 @@ impl Canon {
                 self.number(state.policy.revision);
                 let installed = state.library.get(&edit.policy);
                 self.raw(&postcard::to_stdvec(&(edit, installed)).unwrap_or_default());
+            }
+            Change::Constraint(name) => {
+                self.tag(11);
+                self.text(name);
+                let installed = state.find_constraint(name);
+                self.raw(&postcard::to_stdvec(&installed).unwrap_or_default());
             }
             Change::HostReported(ix) => {
                 self.tag(7);

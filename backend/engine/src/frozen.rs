@@ -2,9 +2,9 @@
 
 use crate::report::{Gone, Inventory};
 use crate::slots::Slots;
-use crate::state::{HostEntry, State, VmEntry};
+use crate::state::{ConstraintEntry, HostEntry, State, VmEntry};
 use crate::weights::WeightHistory;
-use cluster::{Column, Dimensions, HostIx, Revision, VmIx, VmKey};
+use cluster::{Column, Dimensions, HostIx, Name, Revision, VmIx, VmKey};
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,7 @@ pub struct Frozen {
     policy: Policy,
     library: Library,
     weights: WeightHistory,
+    constraints: BTreeMap<Name, ConstraintEntry>,
     hosts: Column<HostIx, Option<Arc<HostEntry>>>,
     vms: Column<VmIx, Option<Arc<VmEntry>>>,
     next_reservation: u64,
@@ -66,6 +67,7 @@ impl Frozen {
             policy: self.policy,
             library: self.library,
             weights: self.weights,
+            constraints: self.constraints,
             hosts: Slots::from_rows(self.hosts),
             vms,
             holds,
@@ -88,6 +90,7 @@ impl State {
             policy: self.policy.clone(),
             library: self.library.clone(),
             weights: self.weights.clone(),
+            constraints: self.constraints.clone(),
             hosts: trimmed(self.hosts.rows()),
             vms: trimmed(self.vms.rows()),
             next_reservation: self.next_reservation,

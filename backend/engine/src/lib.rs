@@ -68,7 +68,7 @@ pub use request::{
     fingerprint,
 };
 pub use snapshots::{Encoded, Freeze};
-pub use state::{DecisionId, Health, HostEntry, State, VmEntry};
+pub use state::{ConstraintEntry, DecisionId, Health, HostEntry, State, VmEntry};
 pub use tables::{Rows, Tables};
 pub use trial::{RuleTrial, Sample, Trial};
 pub use weights::{WeightChange, WeightHistory};

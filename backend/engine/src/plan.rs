@@ -2,6 +2,7 @@
 //!
 //! Reads the state and changes nothing, so that the same code answers a dry run.
 
+mod constraints;
 mod reports;
 
 use crate::check;
@@ -99,6 +100,12 @@ impl Core {
                 self.plan_policy(policy, *if_revision)
             }
             Request::EditPolicy { edit, if_revision } => self.plan_edit(edit, *if_revision),
+            Request::PutConstraint { constraint, if_generation } => {
+                self.plan_put_constraint(constraint, *if_generation)
+            }
+            Request::RemoveConstraint { name, if_generation } => {
+                self.plan_remove_constraint(name, *if_generation)
+            }
             Request::Tick => self.plan_tick(time_ms),
             Request::SetHostHealth { host, health } => self.plan_health(host, *health),
             Request::ReportUse(reports) => self.plan_use(reports),

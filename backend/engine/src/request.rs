@@ -4,7 +4,8 @@ use crate::command::Hold;
 use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
-    Bindings, Decision, Dim, Dimensions, Generation, Host, HostState, Name, Strategy, Vm, VmKey,
+    Bindings, Constraint, Decision, Dim, Dimensions, Generation, Host, HostState, Name, Strategy,
+    Vm, VmKey,
 };
 use policy::{Policy, Weights};
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,15 @@ pub enum Request {
         edit: Box<policy::Edit>,
         if_revision: Option<u64>,
     },
+    /// Puts a constraint in force, in place of the one of the same name if there is one.
+    PutConstraint {
+        constraint: Box<Constraint>,
+        if_generation: Option<Generation>,
+    },
+    RemoveConstraint {
+        name: Name,
+        if_generation: Option<Generation>,
+    },
     /// Lets the state's time catch up and ends what is over.
     Tick,
     /// What the heartbeat monitor found.
@@ -174,6 +184,11 @@ impl Request {
     }
 }
 
+fn list(names: &[Name]) -> String {
+    let names: Vec<&str> = names.iter().map(Name::as_str).collect();
+    names.join(", ")
+}
+
 /// 128 bits over the canonical encoding of a request: equal requests, equal fingerprints.
 pub fn fingerprint<T: Serialize>(request: &T) -> [u8; 16] {
     let bytes = postcard::to_stdvec(request).unwrap_or_default();
@@ -193,18 +208,45 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Dimensions(Dimensions),
-    Host { generation: Generation, created: bool },
-    HostRemoved { vms: u32 },
+    Host {
+        generation: Generation,
+        created: bool,
+    },
+    HostRemoved {
+        vms: u32,
+    },
     Placement(Placement),
     Batch(Vec<Placement>),
-    Adopted { generation: Generation, over_capacity: bool, repeated: bool },
-    Resized { generation: Generation },
+    Adopted {
+        generation: Generation,
+        over_capacity: bool,
+        repeated: bool,
+    },
+    Resized {
+        generation: Generation,
+    },
     VmRemoved,
-    Confirmed { vm: VmKey },
-    Released { vm: Option<VmKey> },
+    Confirmed {
+        vm: VmKey,
+    },
+    Released {
+        vm: Option<VmKey>,
+    },
     Policy(Policy),
-    Ticked { expired: u32 },
-    UseReported { generation: u64, repeated: bool },
+    /// `warnings` say what the fleet cannot give as it is.
+    Constraint {
+        generation: Generation,
+        created: bool,
+        warnings: Vec<String>,
+    },
+    ConstraintRemoved,
+    Ticked {
+        expired: u32,
+    },
+    UseReported {
+        generation: u64,
+        repeated: bool,
+    },
     VmReported(Told),
 }
 
@@ -242,6 +284,13 @@ pub enum Refusal {
     /// The change is not one that can be made; nothing was changed.
     #[error("policy {policy} is left as it is: {problem}")]
     PolicyRefused { policy: String, problem: String },
+    #[error("constraint {0} is not known")]
+    UnknownConstraint(Name),
+    #[error("constraint {name} is needed by {}; remove those first", list(.by))]
+    ConstraintInUse { name: Name, by: Vec<Name> },
+    /// Each of `between` is needed for the contradiction.
+    #[error("{} cannot all be in force: {why}", .between.join(", "))]
+    Contradiction { between: Vec<String>, why: String },
     #[error("generation {seen} is stale, the object is at {current}")]
     Stale { seen: u64, current: u64 },
     #[error("VM {vm} does not fit on host {host} at its new size: {reason}")]

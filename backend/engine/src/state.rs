@@ -8,8 +8,8 @@ use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use crate::weights::WeightHistory;
 use cluster::{
-    Amounts, Bindings, Dimensions, Generation, Host, HostIx, HostState, Index, Name, Placed, Qos,
-    Revision, Snapshot, Vm, VmIx, VmKey,
+    Amounts, Bindings, Constraint, Dimensions, Generation, Host, HostIx, HostState, Index, Name,
+    Placed, Qos, Revision, Snapshot, Vm, VmIx, VmKey,
 };
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,7 @@ pub struct State {
     pub(crate) policy: Policy,
     pub(crate) library: Library,
     pub(crate) weights: WeightHistory,
+    pub(crate) constraints: BTreeMap<Name, ConstraintEntry>,
     pub(crate) hosts: Slots<HostIx, HostEntry>,
     pub(crate) vms: Slots<VmIx, VmEntry>,
     /// Unconfirmed reservations: which VM each one holds capacity for.
@@ -36,6 +37,13 @@ pub struct State {
     pub(crate) round_robin_after: Option<HostIx>,
     pub(crate) inventory: Inventory,
     pub(crate) gone: Gone,
+}
+
+/// A constraint in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConstraintEntry {
+    pub constraint: Arc<Constraint>,
+    pub generation: Generation,
 }
 
 /// A host and what is committed on it.
@@ -147,6 +155,7 @@ impl State {
             policy: Policy::default(),
             library: Library::default(),
             weights: WeightHistory::default(),
+            constraints: BTreeMap::new(),
             hosts: Slots::new(),
             vms: Slots::new(),
             holds: BTreeMap::new(),
@@ -193,6 +202,15 @@ impl State {
     /// The policies that are installed.
     pub fn library(&self) -> &Library {
         &self.library
+    }
+
+    /// The constraints in force, in order of their names.
+    pub fn constraints(&self) -> impl ExactSizeIterator<Item = &ConstraintEntry> {
+        self.constraints.values()
+    }
+
+    pub fn find_constraint(&self, name: &Name) -> Option<&ConstraintEntry> {
+        self.constraints.get(name)
     }
 
     /// The weights that were in force lately.
@@ -315,6 +333,7 @@ impl State {
             dimensions: self.dimensions.clone(),
             hosts: self.hosts().map(|(_, entry)| entry.effective_host()).collect(),
             placed: placed.collect(),
+            constraints: self.constraints().map(|it| Arc::clone(&it.constraint)).collect(),
         }
     }
 }

@@ -99,6 +99,11 @@ impl Domains {
         &self.table(level).level
     }
 
+    /// The name of a domain, except at `HOST`; `None` when no host is in it.
+    pub(crate) fn name(&self, level: LevelIx, domain: u32) -> Option<&Name> {
+        self.table(level).names.get(domain as usize)?.as_ref()
+    }
+
     /// The hosts that have a value at a level; `None` stands for all of them.
     pub(crate) fn somewhere(&self, level: LevelIx) -> Option<&Bits> {
         (level != LevelIx::HOST).then(|| &self.table(level).somewhere)

@@ -10,7 +10,8 @@ use crate::cache::{Cache, Slot};
 use crate::room::taken_at;
 use crate::topology::{Clash, Devices, Layouts, Numbered, Summary, Unbound, bind, lacking};
 use cluster::{
-    Amounts, Bindings, Column, CpuUnit, Dim, Hardware, Host, HostIx, INSIDE_REASONS, Topology, Vm,
+    Amounts, Bindings, Column, CpuUnit, Dim, Hardware, Host, HostIx, INSIDE_REASONS, Reason,
+    Topology, Vm,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -165,6 +166,13 @@ impl Inside {
         let cpu_millis = taken_at(cpu_millis, vm.cpu_unit, home.speed_permille);
         let demand = Amounts::cpu_memory(cpu_millis, vm.demand.get(Dim::MEMORY_MIB));
         Some(bind(&home.devices, topology, &demand))
+    }
+
+    /// The first reason for which a host cannot bind the VM, if any.
+    pub(crate) fn lacking(&self, vm: &Vm, host: HostIx) -> Option<Reason> {
+        let shape = Shape::of(vm, vm.topology.as_deref()?);
+        let home = self.home(host);
+        lacking(&home.devices, &home.summary, &shape.topology, &shape.demand(home))
     }
 
     /// Looks the VM's shape up; `None` for VMs that ask for no parts.

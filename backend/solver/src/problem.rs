@@ -2,6 +2,7 @@
 //!
 //! Only patches here; what the tables mean is each table's own business.
 
+use crate::constraints::installed::{Installed, Tables};
 use crate::domains::{Domains, LevelIx};
 use crate::groups::{Groups, SubjectKey, SubjectKind};
 use crate::hosts::Hosts;
@@ -14,8 +15,8 @@ use crate::room::Room;
 use crate::standing::Standings;
 use crate::topology::{Clash, Devices, Unbound};
 use cluster::{
-    AffinityKind, Amounts, Bindings, Dimensions, Foreign, Host, HostIx, Level, Name, Strength,
-    Subject, Vm,
+    AffinityKind, Amounts, Bindings, Constraint, Dimensions, Foreign, Host, HostIx, Level, Name,
+    Strength, Subject, Vm,
 };
 use policy::ActiveSet;
 use smallvec::SmallVec;
@@ -34,6 +35,7 @@ pub struct Problem {
     pub(crate) prices: Prices,
     pub(crate) standings: Standings,
     pub(crate) policies: Policies,
+    pub(crate) installed: Installed,
     pub(crate) inside: Inside,
     /// For `feasible`, which is given none.
     pub(crate) scratch: Scratch,
@@ -51,6 +53,7 @@ impl Problem {
             prices: Prices::default(),
             standings: Standings::default(),
             policies: Policies::default(),
+            installed: Installed::default(),
             inside: Inside::default(),
             scratch: Scratch::default(),
         }
@@ -84,6 +87,25 @@ impl Problem {
         different.for_each(|(ix, host)| self.policies.put_host(ix, host));
     }
 
+    /// Puts these constraints in force, and no others. Costs a pass over the fleet and its VMs,
+    /// which must be given once more: what constraints read of them is not kept for others.
+    pub fn set_constraints<'a>(
+        &mut self,
+        constraints: &[Arc<Constraint>],
+        vms: impl Iterator<Item = (HostIx, &'a Vm)>,
+    ) {
+        let before = std::mem::take(&mut self.installed);
+        let all = constraints.iter().map(Arc::as_ref);
+        let mut installed = Installed::new(all, |level| self.level(level));
+        installed.levels.iter().for_each(|level| self.domains.pin(*level));
+        before.levels.iter().for_each(|level| self.domains.unpin(*level));
+        let Self { hosts, domains, room, .. } = self;
+        let tables = Tables { hosts, domains, room };
+        hosts.iter().for_each(|(ix, host)| installed.put_host(ix, Some(host), &tables));
+        vms.for_each(|(host, vm)| installed.add_vm(host, vm, &tables));
+        self.installed = installed;
+    }
+
     /// How often a rule of a policy had no value on a host, over all requests so far.
     pub fn policy_errors(&self) -> u64 {
         self.policies.errors()
@@ -92,13 +114,17 @@ impl Problem {
     /// Inserts a host, or replaces what is known of it; what runs on it stays.
     pub fn put_host(&mut self, ix: HostIx, host: &Host) {
         self.hosts.put(ix, host);
-        let groups = &mut self.groups;
-        self.domains.put_host(ix, Some(host), |moved| groups.move_host(ix, moved));
+        let (groups, installed) = (&mut self.groups, &mut self.installed);
+        self.domains.put_host(ix, Some(host), |moved| {
+            groups.move_host(ix, moved);
+            installed.move_host(ix, moved);
+        });
         self.predicates.put_host(ix, Some(host));
         self.prices.put(ix, Some(host.price.marginal_micros_per_hour()));
         self.room.put_host(ix, host);
         self.standings.note(ix);
         self.policies.put_host(ix, host);
+        self.follow(|installed, tables| installed.put_host(ix, Some(host), tables));
         self.inside.put_host(ix, host);
     }
 
@@ -107,6 +133,7 @@ impl Problem {
         self.room.set_foreign(ix, foreign);
         self.standings.note(ix);
         self.policies.note(ix);
+        self.follow(|installed, tables| installed.set_foreign(ix, tables));
     }
 
     /// Removes a host. It must carry no VM.
@@ -121,6 +148,7 @@ impl Problem {
         self.room.remove_host(ix);
         self.inside.remove_host(ix);
         self.standings.note(ix);
+        self.follow(|installed, tables| installed.put_host(ix, None, tables));
     }
 
     /// Puts a VM on a host, where it takes `committed`.
@@ -138,6 +166,7 @@ impl Problem {
             self.domains.pin(level);
             self.groups.add_repeller(key, level, host, &self.domains);
         }
+        self.follow(|installed, tables| installed.add_vm(host, vm, tables));
     }
 
     /// Takes a VM off a host and gives back what it was added with.
@@ -154,6 +183,15 @@ impl Problem {
             let level = self.level(level);
             self.groups.remove_repeller(&key, level, host, &self.domains);
             self.domains.unpin(level);
+        }
+        self.follow(|installed, tables| installed.remove_vm(host, vm, tables));
+    }
+
+    /// Lets installed constraints follow a change that every other table has in it.
+    fn follow(&mut self, change: impl FnOnce(&mut Installed, &Tables<'_>)) {
+        let Self { installed, hosts, domains, room, .. } = self;
+        if !installed.is_empty() {
+            change(installed, &Tables { hosts, domains, room });
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::cache::Slot;
 use crate::constraints::affinity::{Near, Rule};
+use crate::constraints::installed::Classes;
 use crate::constraints::spread::SpreadRule;
 use crate::domains::LevelIx;
 use crate::groups::{GroupIx, SubjectKey, SubjectKind};
@@ -28,6 +29,8 @@ pub(crate) struct Request {
     pub(crate) own_groups: SmallVec<[GroupIx; 4]>,
     /// Somebody keeps this very VM away.
     pub(crate) own_name: Option<GroupIx>,
+    /// What the VM is to each installed constraint.
+    pub(crate) classes: Classes,
     pub(crate) locality: Locality,
     /// The parts of a host that the VM asks for.
     pub(crate) inside: Option<Asked>,
@@ -63,6 +66,7 @@ impl Request {
             spreads,
             own_groups,
             own_name,
+            classes: problem.installed.classes(vm),
             locality: Locality::compile(problem, vm),
             inside: problem.inside.ask(vm),
         }

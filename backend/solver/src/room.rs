@@ -108,6 +108,11 @@ impl Ask {
         Self { dim, amount, unit, qos: vm.qos }
     }
 
+    /// Whether it takes the same on every host.
+    pub(crate) fn is_same_everywhere(&self) -> bool {
+        self.unit == CpuUnit::Raw
+    }
+
     fn taken_at(&self, speed_permille: u32) -> u64 {
         taken_at(self.amount, self.unit, speed_permille)
     }
@@ -214,6 +219,17 @@ impl Room {
                 free.saturating_mul(self.hosts[host.row()].speed_permille.into()) / 1000
             }
         }
+    }
+
+    /// What a host has of a dimension, and how much of it is left.
+    pub(crate) fn left(&self, host: HostIx, dim: Dim) -> (u64, u64) {
+        let cell = self.cells(host.row()).get(dim.row()).copied().unwrap_or_default();
+        let allocatable = u64::from(cell.allocatable);
+        (allocatable, allocatable.saturating_sub(cell.taken))
+    }
+
+    pub(crate) fn dimensions(&self) -> usize {
+        self.dimensions
     }
 
     pub(crate) fn host(&self, host: HostIx) -> Use {

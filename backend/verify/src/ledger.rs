@@ -9,6 +9,7 @@ mod check;
 mod eligible;
 mod fleet;
 mod id;
+mod installed;
 mod parts;
 mod policies;
 mod tally;
@@ -17,6 +18,7 @@ use crate::reading::{apart_from, groups};
 use cluster::{Amounts, Dim, Foreign, Host, HostIx, Level, Name, Subject, Vm, VmKey};
 use fleet::Fleet;
 use id::{Id, fingerprint};
+use installed::Installed;
 use parts::Parts;
 use rustc_hash::FxHashMap;
 use tally::Tally;
@@ -27,6 +29,7 @@ pub struct Ledger {
     fleet: Fleet,
     placed: FxHashMap<Id, Entry>,
     subjects: FxHashMap<Id, Neighbours>,
+    installed: Installed,
     parts: Parts,
 }
 
@@ -76,6 +79,7 @@ impl Ledger {
             fleet: Fleet::new(dimensions),
             placed: FxHashMap::default(),
             subjects: FxHashMap::default(),
+            installed: Installed::default(),
             parts: Parts::default(),
         }
     }
@@ -96,12 +100,13 @@ impl Ledger {
                 tally.relocate(&relocation);
             }
         }
+        self.installed.relocate(&relocation);
     }
 
     /// Replaces what others use of a host. It is never a violation in itself, but takes room.
     pub fn set_foreign(&mut self, ix: HostIx, foreign: &Foreign) -> Result<(), LedgerError> {
         self.fleet.row(ix).ok_or(LedgerError::UnknownHost(ix))?;
-        self.fleet.set_foreign(ix, &foreign.used);
+        self.fleet.set_foreign(ix, foreign);
         Ok(())
     }
 
@@ -177,6 +182,7 @@ impl Ledger {
             let neighbours = self.subjects.entry(Id::of_group(tenant, group)).or_default();
             neighbours.members.add(&places);
         }
+        self.installed.count(vm, &places);
         for (subject, level) in apart_from(vm) {
             let Some(id) = Id::of_subject(tenant, subject) else { continue };
             let repellers = &mut self.subjects.entry(id).or_default().repellers;
@@ -198,6 +204,7 @@ impl Ledger {
         for group in groups(vm) {
             self.patch(Id::of_group(tenant, group), |neighbours| neighbours.members.take(&places));
         }
+        self.installed.uncount(vm, &places);
         for (subject, level) in apart_from(vm) {
             let Some(id) = Id::of_subject(tenant, subject) else { continue };
             self.patch(id, |neighbours| {

@@ -5,8 +5,9 @@
 //! the text, because a slip in a shared answer would pass both opinions unseen.
 
 use cluster::{
-    Affinity, AffinityKind, Amounts, CpuUnit, Dim, Host, Labels, Level, MAX_AMOUNT, Name, Selector,
-    SelectorOp, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Vm,
+    Affinity, AffinityKind, Amounts, CpuUnit, Dim, Host, HostSet, Labels, Level, MAX_AMOUNT, Name,
+    Selector, SelectorOp, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Vm,
+    VmSet,
 };
 
 /// What `vm` takes on `host`: its demand, with normalised CPU turned into cores of this host.
@@ -86,6 +87,40 @@ pub(crate) fn matches(selector: &Selector, labels: &Labels) -> bool {
         (SelectorOp::Exists, value) => value.is_some(),
         (SelectorOp::Missing, value) => value.is_none(),
     }
+}
+
+/// Whether a VM meets every condition of a set.
+pub(crate) fn vm_in(set: &VmSet, vm: &Vm) -> bool {
+    let VmSet { tenant, group, labels } = set;
+    if tenant.as_ref().is_some_and(|tenant| *tenant != vm.key.tenant) {
+        return false;
+    }
+    if let Some(group) = group
+        && !groups(vm).any(|own| own == group)
+    {
+        return false;
+    }
+    !labels.iter().any(|selector| !matches(selector, &vm.labels))
+}
+
+/// Whether a host of this pool, with these labels and in these domains, is in a set.
+pub(crate) fn host_in(
+    set: &HostSet,
+    own_pool: Option<&Name>,
+    own_labels: &Labels,
+    domain: impl Fn(&Level) -> Option<Name>,
+) -> bool {
+    let HostSet { pool, within, labels } = set;
+    if pool.is_some() && pool.as_ref() != own_pool {
+        return false;
+    }
+    for within in within {
+        match domain(&within.level) {
+            Some(domain) if within.names.contains(&domain) => {}
+            _ => return false,
+        }
+    }
+    !labels.iter().any(|selector| !matches(selector, own_labels))
 }
 
 /// Whether the taint lets the VM through: it only discourages, or some toleration covers it.

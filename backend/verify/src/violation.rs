@@ -59,6 +59,11 @@ pub enum ViolationKind {
         level: Level,
         domain: Option<Name>,
     },
+    /// The VM is fenced in and the host is outside, or the host is `reserved` for others.
+    Fence {
+        constraint: Name,
+        reserved: bool,
+    },
     /// The domain holds no member of the subject that the VM must be together with.
     Affinity {
         #[serde(serialize_with = "text::subject")]
@@ -94,6 +99,66 @@ pub enum ViolationKind {
         members: u32,
         fewest: u32,
         max_skew: u32,
+    },
+    /// Too few domains have members, and this one would be no more.
+    MinDomains {
+        constraint: Name,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Option<Name>,
+        covered: u32,
+        min: u32,
+    },
+    /// The domain has as many as it may have.
+    Limit {
+        constraint: Name,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Name,
+        members: u32,
+        max: u32,
+    },
+    /// Members of the constraint would share the host; `is_member` says whether the VM is one.
+    Exclusive {
+        constraint: Name,
+        is_member: bool,
+        members: u32,
+        others: u32,
+    },
+    /// The domain holds none of those that the VM depends on.
+    Dependency {
+        constraint: Name,
+        #[serde(serialize_with = "text::level")]
+        level: Level,
+        domain: Option<Name>,
+    },
+    /// A partner is too far away; without a latency there is no way to it.
+    Latency {
+        constraint: Name,
+        from: Option<Name>,
+        to: Option<Name>,
+        latency_us: Option<u64>,
+        max_us: Option<u64>,
+    },
+    /// A link on the way to partners has too little left.
+    Bandwidth {
+        constraint: Name,
+        over: Name,
+        a: Name,
+        b: Name,
+        asked: u64,
+        free: u64,
+        capacity: u64,
+    },
+    /// Less would stay free than has to be kept.
+    Spare {
+        constraint: Name,
+        domain: Option<Name>,
+        #[serde(serialize_with = "text::dimension")]
+        dimension: Dim,
+        asked: u64,
+        free: u64,
+        kept: u64,
     },
     /// A filter of an active policy fires on this host.
     Policy {
@@ -234,11 +299,18 @@ impl ViolationKind {
             ViolationKind::Datastore { .. } => Reason::Datastore,
             ViolationKind::ExcludedHost => Reason::ExcludedHost,
             ViolationKind::HostAffinity { .. } => Reason::HostAffinity,
+            ViolationKind::Fence { .. } => Reason::Fence,
             ViolationKind::Affinity { .. } => Reason::Affinity,
             ViolationKind::AntiAffinity { .. } | ViolationKind::Repelled { .. } => {
                 Reason::AntiAffinity
             }
             ViolationKind::Spread { .. } => Reason::Spread,
+            ViolationKind::MinDomains { .. } => Reason::MinDomains,
+            ViolationKind::Limit { .. } => Reason::Limit,
+            ViolationKind::Exclusive { .. } => Reason::Exclusive,
+            ViolationKind::Dependency { .. } => Reason::Dependency,
+            ViolationKind::Latency { .. } | ViolationKind::Bandwidth { .. } => Reason::Network,
+            ViolationKind::Spare { .. } => Reason::Spare,
             ViolationKind::Policy { .. } => Reason::Policy,
             ViolationKind::Capacity { dimension, .. } => Reason::Capacity(*dimension),
             ViolationKind::Inside { reason } => *reason,
@@ -367,6 +439,69 @@ impl fmt::Display for ViolationKind {
                  one more exceeds the skew of {max_skew}",
                 place(level, domain.as_ref())
             ),
+            K::Fence { constraint, reserved: false } => {
+                write!(f, "constraint {constraint} keeps the VM on other hosts")
+            }
+            K::Fence { constraint, reserved: true } => {
+                write!(f, "constraint {constraint} reserves the host for other VMs")
+            }
+            K::MinDomains { constraint, level, domain: None, covered, min } => write!(
+                f,
+                "constraint {constraint} asks for {min} domains by {}, {covered} are covered, \
+                 and the host is in none",
+                level.name()
+            ),
+            K::MinDomains { constraint, level, domain, covered, min } => write!(
+                f,
+                "{} has a member already, and {covered} of the {min} domains that constraint \
+                 {constraint} asks for are covered",
+                place(level, domain.as_ref())
+            ),
+            K::Limit { constraint, level, domain, members, max } => write!(
+                f,
+                "constraint {constraint} allows {max} in {}, would be {}",
+                place(level, Some(domain)),
+                members.saturating_add(1)
+            ),
+            K::Exclusive { constraint, is_member: false, members, .. } => {
+                write!(f, "the host belongs to {members} VMs of constraint {constraint} alone")
+            }
+            K::Exclusive { constraint, members, others, .. } => write!(
+                f,
+                "constraint {constraint} gives the VM a host for itself, this one has {others} \
+                 other VMs and {members} of its kind"
+            ),
+            K::Dependency { constraint, level, domain } => write!(
+                f,
+                "{} holds none of those that the VM depends on by constraint {constraint}",
+                place(level, domain.as_ref())
+            ),
+            K::Latency { constraint, from, to, latency_us, max_us } => {
+                let name = |end: &Option<Name>| match end {
+                    Some(name) => name.to_string(),
+                    None => "a host in no domain".into(),
+                };
+                write!(f, "from {} to {} ", name(from), name(to))?;
+                match (latency_us, max_us) {
+                    (Some(latency), Some(max)) => {
+                        write!(f, "it is {latency} us, constraint {constraint} allows {max}")
+                    }
+                    _ => write!(f, "no link leads, and constraint {constraint} asks for a way"),
+                }
+            }
+            K::Bandwidth { constraint, over, a, b, asked, free, capacity } => write!(
+                f,
+                "constraint {constraint} would set {asked} Mbit/s aside between {a} and {b} of \
+                 {over}, {free} of {capacity} are free"
+            ),
+            K::Spare { constraint, domain, dimension, asked, free, kept } => {
+                let dimension = dimension_text(*dimension);
+                write!(f, "the VM asks for {asked} {dimension}, {free} are free")?;
+                if let Some(domain) = domain {
+                    write!(f, " in {domain}")?;
+                }
+                write!(f, ", of which constraint {constraint} keeps {kept}")
+            }
             K::Policy { policy, rule, reason } => {
                 write!(f, "rule {rule} of policy {policy} removes the host: {reason}")
             }

@@ -5,6 +5,7 @@
 
 use crate::ViolationKind;
 use crate::bindings::{Holder, lacking};
+use crate::installed::Installed;
 use crate::reading::{
     allocatable, apart_from, cpu_overcommit_permille, demand_on, domain, groups, label,
     lets_through, matches, physical, required,
@@ -34,6 +35,7 @@ pub(crate) struct World<'a> {
     members: BTreeMap<(&'a Name, &'a Name), Vec<&'a VmKey>>,
     /// VMs that must be apart from a subject, by tenant and subject.
     repellers: BTreeMap<(&'a Name, &'a Subject), Vec<(&'a VmKey, &'a Level)>>,
+    pub(crate) installed: Installed<'a>,
 }
 
 impl<'a> World<'a> {
@@ -56,6 +58,7 @@ impl<'a> World<'a> {
             residents: BTreeMap::new(),
             members: BTreeMap::new(),
             repellers: BTreeMap::new(),
+            installed: Installed::new(&snapshot.constraints),
         };
         for placed in &snapshot.placed {
             if let Some(row) = world.row(&placed.host) {
@@ -114,6 +117,7 @@ impl<'a> World<'a> {
         if let Some(bindings) = bindings {
             self.holders[row].push(Holder { vm: &vm.key, bindings });
         }
+        self.installed.count(vm, self.hosts[row], committed);
         for (dim, amount) in committed.iter() {
             let sum = self.committed[row].get(dim).saturating_add(amount);
             self.committed[row].set(dim, sum);
@@ -143,6 +147,7 @@ impl<'a> World<'a> {
         let Some(place) = rows.iter().position(|on| *on == row) else { return };
         rows.remove(place);
         self.vms[row] -= 1;
+        self.installed.uncount(vm, self.hosts[row]);
         for (dim, amount) in committed.iter() {
             let left = self.committed[row].get(dim).saturating_sub(amount);
             self.committed[row].set(dim, left);
@@ -292,6 +297,7 @@ impl<'w> Case<'w> {
     pub(crate) fn rules(&self, row: usize) -> Vec<ViolationKind> {
         let mut found = self.host_alone(row);
         self.neighbourhood(self.world.hosts[row], &mut found);
+        found.extend(self.world.installed.violations(self.world, self.vm, row));
         found
     }
 
@@ -334,6 +340,7 @@ impl<'w> Case<'w> {
                 found.push(ViolationKind::HostAffinity { rule: *rule, level, domain });
             }
         }
+        found.extend(self.world.installed.fences(vm, host));
         found
     }
 

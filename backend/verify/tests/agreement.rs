@@ -2,7 +2,9 @@
 
 mod support;
 
-use cluster::{Amounts, Dim, Dimensions, Host, HostIx, Name, Placed, Revision, Snapshot, Vm};
+use cluster::{
+    Amounts, Constraint, Dim, Dimensions, Host, HostIx, Name, Placed, Revision, Snapshot, Vm,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use support::{Dice, name};
@@ -29,7 +31,7 @@ fn the_ledger_agrees_with_the_plain_reading() {
     assert!(accepted > 10_000, "only {accepted} of the random placements were possible");
 }
 
-const RULES: [&str; 12] = [
+const RULES: [&str; 20] = [
     "host_state",
     "pool",
     "selector",
@@ -37,10 +39,18 @@ const RULES: [&str; 12] = [
     "datastore",
     "excluded_host",
     "host_affinity",
+    "fence",
     "affinity",
     "anti_affinity",
     "repelled",
     "spread",
+    "min_domains",
+    "limit",
+    "exclusive",
+    "dependency",
+    "latency",
+    "bandwidth",
+    "spare",
     "capacity",
 ];
 
@@ -52,6 +62,7 @@ struct Run {
     extra: usize,
     hosts: BTreeMap<HostIx, Host>,
     placed: Vec<(HostIx, Placed)>,
+    constraints: Vec<Arc<Constraint>>,
 }
 
 impl Run {
@@ -63,15 +74,17 @@ impl Run {
             extra: 0,
             hosts: BTreeMap::new(),
             placed: Vec::new(),
+            constraints: Vec::new(),
         }
     }
 
     fn change(&mut self) {
-        match self.dice.below(12) {
+        match self.dice.below(13) {
             0..=2 => self.put_host(),
             3 => self.relocate(),
             4 => self.remove_host(),
             5 | 6 => self.remove_vm(),
+            12 => self.install(),
             7 if self.extra < 2 => {
                 self.extra += 1;
                 self.ledger.set_dimensions(Dim::BUILT_IN + self.extra);
@@ -150,6 +163,12 @@ impl Run {
         ));
     }
 
+    fn install(&mut self) {
+        self.constraints = self.dice.constraints();
+        let vms = self.placed.iter().map(|(ix, placed)| (*ix, &*placed.vm));
+        self.ledger.set_constraints(&self.constraints, vms);
+    }
+
     fn remove_vm(&mut self) {
         if self.placed.is_empty() {
             return;
@@ -202,6 +221,7 @@ impl Run {
             dimensions: Dimensions::with_extra(extra).expect("two more dimensions"),
             hosts: self.hosts.values().cloned().map(Arc::new).collect(),
             placed: self.placed.iter().map(|(_, placed)| placed.clone()).collect(),
+            constraints: self.constraints.clone(),
         }
     }
 

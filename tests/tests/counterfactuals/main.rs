@@ -219,6 +219,8 @@ fn made(snapshot: &Snapshot, vm: &Vm, changes: &[Change]) -> (Snapshot, Vm) {
                 }
             }
             Change::WaivePolicy { .. } => panic!("no policy is in force"),
+            Change::WaiveConstraint { .. } => panic!("no constraint is in force"),
+            Change::Relax(_) => panic!("no parts are asked for"),
         }
     }
     (snapshot, vm)
@@ -264,6 +266,8 @@ fn kind(change: &Change) -> &'static str {
         Change::PreferSpread(_) => "prefer_spread",
         Change::WaiveRepulsion { .. } => "waive_repulsion",
         Change::WaivePolicy { .. } => "waive_policy",
+        Change::WaiveConstraint { .. } => "waive_constraint",
+        Change::Relax(_) => "relax_topology",
         Change::Reopen { .. } => "reopen",
     }
 }

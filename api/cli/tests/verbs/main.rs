@@ -1,6 +1,7 @@
 //! Every verb as a user types it, against a real service on a real disk.
 
 mod backup;
+mod constraints;
 mod forecast;
 mod hosts;
 mod import;

@@ -1,7 +1,7 @@
 //! Obstacles and changes as sentences.
 
 use cluster::{AffinityKind, Dimensions, Level, Name, Selector, SelectorOp, Subject, Taint};
-use solver::explain::{Change, Obstacle};
+use solver::explain::{Change, Obstacle, Part};
 use wire::Choice;
 
 pub(super) fn obstacle(obstacle: &Obstacle, dimensions: &Dimensions) -> String {
@@ -55,6 +55,11 @@ pub(super) fn obstacle(obstacle: &Obstacle, dimensions: &Dimensions) -> String {
         Obstacle::Policy { policy, rule, reason } => {
             format!("rule {rule} of policy {policy} removes the host: {reason}")
         }
+        Obstacle::Constraint { name, reason } => {
+            let kind = reason.name().unwrap_or("constraint");
+            format!("constraint {name} ({kind}) leaves the host out")
+        }
+        Obstacle::Parts { missing, .. } => format!("the host cannot give its parts: {missing}"),
         Obstacle::Capacity { dim, need, free, allocatable } => {
             let (name, short) = (dimensions.name(*dim), need.saturating_sub(*free));
             format!("{name}: {need} needed, {free} of {allocatable} free, short by {short}")
@@ -76,6 +81,8 @@ pub(super) fn kind(change: &Change) -> &'static str {
         Change::PreferSpread(_) => "prefer_spread",
         Change::WaiveRepulsion { .. } => "waive_repulsion",
         Change::WaivePolicy { .. } => "waive_policy",
+        Change::WaiveConstraint { .. } => "waive_constraint",
+        Change::Relax(_) => "relax_topology",
         Change::Reopen { .. } => "reopen",
     }
 }
@@ -109,9 +116,30 @@ pub(super) fn change(change: &Change, dimensions: &Dimensions) -> String {
         Change::WaivePolicy { policy, rule } => {
             format!("exempt the VM from rule {rule} of policy {policy}")
         }
+        Change::WaiveConstraint { name } => format!("exempt the VM from constraint {name}"),
+        Change::Relax(part) => relaxed(*part).into(),
         Change::Reopen { host, from } => {
             format!("make host {host}, which is {}, available", from.word())
         }
+    }
+}
+
+fn relaxed(part: Part) -> &'static str {
+    match part {
+        Part::GpusNearCores => "take GPUs that are not near the cores",
+        Part::GpusTogether => "take GPUs that are not near each other",
+        Part::DevicesNear => "take NIC functions and accelerators on any NUMA node",
+        Part::CoreClass => "take cores of any class",
+        Part::GpuKind => "take GPUs of any kind",
+        Part::Numa => "take any NUMA nodes",
+        Part::Cores => "share cores with others",
+        Part::Hugepages => "do without huge pages",
+        Part::CpuFeatures => "do without CPU features",
+        Part::Heat => "do not count the heat",
+        Part::Devices => "do without NIC functions and accelerators",
+        Part::Gpus => "do without GPUs",
+        Part::Architecture => "take any architecture",
+        Part::Everything => "ask for no parts of the host at all",
     }
 }
 

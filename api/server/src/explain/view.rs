@@ -102,6 +102,11 @@ fn obstacle(tables: &Tables, vm: &Vm, host: HostIx, obstacle: &Obstacle) -> Obst
             view.free = Some(*free);
             view.short_by = Some(need.saturating_sub(*free));
         }
+        Obstacle::Parts { missing, .. } => {
+            view.need = Some(missing.asked);
+            view.free = Some(missing.most);
+            view.short_by = Some(missing.deficit());
+        }
         Obstacle::Spread { rule, domain, members, skew, .. } => {
             view.level = Some(rule.level.name());
             view.domain = domain.clone();

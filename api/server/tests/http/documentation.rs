@@ -53,6 +53,8 @@ async fn the_document_is_complete_and_names_the_dimensions_of_this_cluster() {
         "/v1/weights",
         "/v1/weights/history",
         "/v1/weights/rollback",
+        "/v1/constraints",
+        "/v1/constraints/{name}",
         "/v1/policies",
         "/v1/policies:validate",
         "/v1/policies/conflicts",

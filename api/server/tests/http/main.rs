@@ -2,6 +2,7 @@
 
 mod bad_requests;
 mod connections;
+mod constraints;
 mod documentation;
 mod explain;
 mod journey;

@@ -85,6 +85,7 @@ impl Failure {
             hint: "see the message".into(),
             request_id: None,
             current: None,
+            conflicts: Vec::new(),
             diagnostics: Vec::new(),
             errors: Vec::new(),
         }

@@ -173,3 +173,57 @@ pub(crate) fn decision() -> Decision {
         demand_revision: 1,
     }
 }
+
+/// One constraint of each type, with every field that it can have.
+pub(crate) fn constraints() -> Vec<Constraint> {
+    let labels =
+        || vec![Selector { key: name("os"), op: SelectorOp::NotIn(names(&["linux", "bsd"])) }];
+    let vms = |group: &str| VmSet {
+        tenant: Some(name("acme")),
+        group: Some(name(group)),
+        labels: labels(),
+    };
+    let hosts = || HostSet {
+        pool: Some(name("gold")),
+        within: vec![Within { level: Level::Zone, names: names(&["eu-1", "eu-2"]) }],
+        labels: labels(),
+    };
+    let rack = || Level::Label(name("cage"));
+    let link = Link { a: name("a"), b: name("b"), latency_us: 400, bandwidth_mbps: 10_000 };
+    let network = Network {
+        vms: vms("web"),
+        to: vms("db"),
+        over: name("6-links"),
+        max_latency_us: Some(500),
+        bandwidth_mbps: 100,
+    };
+    let spare = |keep| Spare { hosts: hosts(), each: Some(rack()), keep, except: Some(vms("ha")) };
+    let rules = [
+        (
+            "1-fence",
+            ConstraintRule::Fence(Fence { vms: vms("web"), hosts: hosts(), reserved: true }),
+        ),
+        (
+            "2-cover",
+            ConstraintRule::MinDomains(MinDomains { vms: vms("web"), level: rack(), min: 3 }),
+        ),
+        ("3-limit", ConstraintRule::Limit(Limit { vms: vms("web"), level: rack(), max: 2 })),
+        (
+            "4-alone",
+            ConstraintRule::Exclusive(Exclusive { vms: vms("web"), sharing: Sharing::Nobody }),
+        ),
+        (
+            "5-needs",
+            ConstraintRule::Dependency(Dependency {
+                vms: vms("web"),
+                on: vms("db"),
+                level: rack(),
+            }),
+        ),
+        ("6-links", ConstraintRule::Links(Links { level: rack(), links: vec![link] })),
+        ("7-network", ConstraintRule::Network(network)),
+        ("8-spare", ConstraintRule::Spare(spare(Keep::Hosts(2)))),
+        ("9-spare", ConstraintRule::Spare(spare(Keep::Permille(50)))),
+    ];
+    rules.map(|(text, rule)| Constraint { name: name(text), rule }).to_vec()
+}

@@ -1,6 +1,7 @@
 //! Bodies as callers send and see them.
 
 mod any_bytes;
+mod constraints;
 mod full;
 mod golden;
 mod novacron;

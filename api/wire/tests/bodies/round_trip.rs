@@ -101,6 +101,7 @@ fn documents_to_certify_come_back_as_they_were() {
         dimensions: full::dimensions().as_ref().clone(),
         hosts: vec![full::host().into()],
         placed: vec![placed()],
+        constraints: full::constraints().into_iter().map(Into::into).collect(),
     };
     let spec = VmSpec::new(&full::vm(), &snapshot.dimensions);
     let ours = ClaimSpec {

@@ -1,5 +1,5 @@
 //! The rules on a host itself, whatever runs on it or elsewhere: state, pool, selectors, taints,
-//! datastores, excluded hosts, and together with or apart from named hosts.
+//! datastores, excluded hosts, together with or apart from named hosts, and fences.
 
 use crate::bits::{Bits, Mask};
 use crate::problem::Problem;
@@ -33,4 +33,6 @@ pub(crate) fn narrow(
     for rule in required {
         rejections.add(Reason::HostAffinity, rule.narrow(problem, mask, union));
     }
+    let fenced = problem.installed.narrow_by_fences(&request.classes, mask);
+    rejections.add(Reason::Fence, fenced);
 }

@@ -5,8 +5,18 @@
 
 pub(crate) mod affinity;
 mod capacity;
+mod dependency;
 pub(crate) mod eligibility;
+mod exclusive;
+pub(crate) mod fabric;
+mod fence;
+pub(crate) mod installed;
+mod limit;
+mod members;
+mod min_domains;
+mod network;
 mod repulsion;
+mod spare;
 pub(crate) mod spread;
 mod topology;
 
@@ -15,6 +25,7 @@ use crate::policies::RulesThatRemoved;
 use crate::problem::Problem;
 use crate::request::Request;
 use cluster::{AffinityKind, HostIx, Reason, Rejections};
+use installed::Tables;
 
 /// The masks that filtering needs.
 #[derive(Debug, Default)]
@@ -44,6 +55,7 @@ pub(crate) fn filter(
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
+    narrow_by_installed(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
     narrow_to_room(problem, request, masks, &mut rejections);
     rejections
@@ -69,6 +81,7 @@ pub(crate) fn check(
         }
     }
     narrow_to_neighbours(problem, request, masks, &mut rejections);
+    narrow_by_installed(problem, request, masks, &mut rejections);
     narrow_by_policies(problem, masks, &mut rejections);
     narrow_to_room(problem, request, masks, &mut rejections);
     rejections.0.first().map_or(Ok(()), |&(reason, _)| Err(reason))
@@ -94,6 +107,21 @@ fn narrow_to_neighbours(
     for spread in request.spreads.iter().filter(|spread| spread.weight.is_none()) {
         rejections.add(Reason::Spread, spread.narrow(problem, left));
     }
+}
+
+/// The constraints that an operator installed, but for fences.
+fn narrow_by_installed(
+    problem: &mut Problem,
+    request: &Request,
+    masks: &mut Masks,
+    rejections: &mut Rejections,
+) {
+    let Problem { installed, hosts, domains, room, .. } = problem;
+    if installed.is_empty() {
+        return;
+    }
+    let (tables, Masks { left, union, .. }) = (Tables { hosts, domains, room }, masks);
+    installed.narrow(&request.classes, &request.asks, &tables, left, union, rejections);
 }
 
 /// Room on the host, then the parts of it.

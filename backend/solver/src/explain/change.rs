@@ -4,13 +4,14 @@
 //! cheapest set has nothing in it that could be left out and no number that could be smaller.
 
 use super::obstacle::{Case, Obstacle};
+use super::parts::{Part, cheapest};
 use crate::problem::Problem;
 use cluster::{
     Affinity, Dim, HostIx, HostState, Level, Name, Selector, Spread, Strength, Subject, Taint,
     Toleration, TolerationOp, Vm,
 };
 
-/// One change. Most are to the request; the last three are to what is around it.
+/// One change: to the request, or to what is around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Ask for less of a dimension.
@@ -47,6 +48,12 @@ pub enum Change {
         policy: String,
         rule: String,
     },
+    /// The installed constraint, or those over the fabric of this name, do not count for this VM.
+    WaiveConstraint {
+        name: Name,
+    },
+    /// Ask for less of a host's parts.
+    Relax(Part),
     /// The host takes VMs again.
     Reopen {
         host: Name,
@@ -81,7 +88,10 @@ impl Change {
             | Change::Tolerate(_)
             | Change::PreferAffinity(_)
             | Change::PreferSpread(_) => thousandths(1000),
-            Change::DropDatastore(_) | Change::WaivePolicy { .. } => thousandths(2000),
+            Change::DropDatastore(_)
+            | Change::WaivePolicy { .. }
+            | Change::WaiveConstraint { .. } => thousandths(2000),
+            Change::Relax(part) => thousandths(part.cost_thousandths()),
             // Each of them was promised that rule.
             Change::WaiveRepulsion { by, .. } => thousandths(1000) * (1 + Cost::from(*by)),
             Change::Reopen { from, .. } => thousandths(match from {
@@ -97,7 +107,10 @@ impl Change {
     pub fn is_outside(&self) -> bool {
         matches!(
             self,
-            Change::WaiveRepulsion { .. } | Change::WaivePolicy { .. } | Change::Reopen { .. }
+            Change::WaiveRepulsion { .. }
+                | Change::WaivePolicy { .. }
+                | Change::WaiveConstraint { .. }
+                | Change::Reopen { .. }
         )
     }
 
@@ -136,7 +149,11 @@ impl Change {
             Change::PreferSpread(rule) => {
                 vm.spreads.iter_mut().filter(|it| *it == rule).for_each(|it| it.strength = WISH);
             }
-            Change::WaiveRepulsion { .. } | Change::WaivePolicy { .. } | Change::Reopen { .. } => {}
+            Change::Relax(part) => part.relax(&mut vm.topology),
+            Change::WaiveRepulsion { .. }
+            | Change::WaivePolicy { .. }
+            | Change::WaiveConstraint { .. }
+            | Change::Reopen { .. } => {}
         }
     }
 
@@ -152,6 +169,7 @@ impl Change {
                 Change::WaivePolicy { policy, rule },
                 Obstacle::Policy { policy: by, rule: fired, .. },
             ) => policy == by && rule == fired,
+            (Change::WaiveConstraint { name }, Obstacle::Constraint { name: by, .. }) => name == by,
             _ => false,
         }
     }
@@ -168,7 +186,7 @@ pub(super) fn total(changes: &[Change]) -> Cost {
     changes.iter().map(Change::cost).sum()
 }
 
-/// The least change that takes an obstacle on this host away.
+/// The least change that takes an obstacle on this host away; for parts, the least that may.
 pub(super) fn remedy(
     problem: &Problem,
     case: &Case<'_>,
@@ -200,6 +218,8 @@ pub(super) fn remedy(
         Obstacle::Policy { policy, rule, .. } => {
             Change::WaivePolicy { policy: policy.clone(), rule: rule.clone() }
         }
+        Obstacle::Constraint { name, .. } => Change::WaiveConstraint { name: name.clone() },
+        Obstacle::Parts { .. } => Change::Relax(cheapest(vm.topology.as_deref()?)?),
         Obstacle::Capacity { dim, .. } => Change::Demand {
             dim: *dim,
             from: vm.demand.get(*dim),

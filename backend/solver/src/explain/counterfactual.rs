@@ -1,10 +1,11 @@
 //! The cheapest set of changes with which a VM fits: on one host, or on any.
 //!
 //! On one host nearly nothing is left to choose: each rule that the host fails has to go by its
-//! own change, in the amount that is missing. Only two rules depend on the other changes. Spread
+//! own change, in the amount that is missing. Only a few rules depend on the other changes. Spread
 //! compares with the domains that are eligible, and those become more when selectors and the like
-//! are dropped; policies read the demand. Both are therefore looked at again after the other
-//! changes are made, and what comes out is applied and tried before it is returned.
+//! are dropped; policies, spare room and parts of hosts read the demand. These are therefore looked
+//! at again after the other changes are made, and what comes out is applied and tried before it is
+//! returned. Of the parts that a VM asks for, the cheapest that have to go are found by trying.
 //!
 //! Over all hosts the cheapest is taken. Every change costs something and more of it costs more,
 //! so a cheapest set has no part that would do alone and no number that could be one unit smaller:
@@ -15,9 +16,10 @@ use super::Stopped;
 use super::change::{Change, Cost, changed, remedy, total};
 use super::minimise::minimise;
 use super::obstacle::{Case, Obstacle};
+use super::parts::relaxed;
 use crate::place::feasible;
 use crate::problem::Problem;
-use cluster::{HostIx, Vm};
+use cluster::{HostIx, Reason, Vm};
 
 /// Changes that make the VM fit on a host, checked by making them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +104,7 @@ pub(super) fn does(problem: &mut Problem, vm: &Vm, changes: &[Change], host: Hos
     if outside.is_empty() {
         return feasible(problem, &vm, host).is_ok();
     }
-    Case::new(problem, &vm).obstacles(problem, host, &outside).is_empty()
+    Case::new(problem, &vm, &outside).obstacles(problem, host, &outside).is_empty()
 }
 
 /// The changes that the host's obstacles force, tried on the tables.
@@ -110,8 +112,8 @@ fn forced(problem: &mut Problem, vm: &Vm, host: HostIx) -> Option<Counterfactual
     let mut changes: Vec<Change> = Vec::new();
     for _ in 0..ROUNDS {
         let now = changed(vm, &changes);
-        let case = Case::new(problem, &now);
         let outside: Vec<Change> = changes.iter().filter(|it| it.is_outside()).cloned().collect();
+        let case = Case::new(problem, &now, &outside);
         let obstacles = case.obstacles(problem, host, &outside);
         if obstacles.is_empty() {
             break;
@@ -119,24 +121,32 @@ fn forced(problem: &mut Problem, vm: &Vm, host: HostIx) -> Option<Counterfactual
         // Spread and policies depend on the others, so they wait until those are out of the way.
         let round = obstacles.iter().map(rank).min();
         for obstacle in obstacles.iter().filter(|it| Some(rank(it)) == round) {
-            let change = remedy(problem, &case, &now, host, obstacle)?;
-            if !changes.contains(&change) {
-                changes.push(change);
+            let remedies = match obstacle {
+                Obstacle::Parts { .. } => relaxed(problem, &now, host),
+                _ => vec![remedy(problem, &case, &now, host, obstacle)?],
+            };
+            for change in remedies {
+                if !changes.contains(&change) {
+                    changes.push(change);
+                }
             }
         }
     }
     does(problem, vm, &changes, host).then(|| Counterfactual {
         cost: total(&changes),
+        // A VM that is cut may find its parts elsewhere, where it would not have to be cut.
+        proved: !changes.iter().any(|it| matches!(it, Change::Demand { .. }))
+            || !changes.iter().any(|it| matches!(it, Change::Relax(_))),
         changes,
         host,
-        proved: true,
     })
 }
 
 fn rank(obstacle: &Obstacle) -> u8 {
     match obstacle {
         Obstacle::Policy { .. } => 2,
-        Obstacle::Spread { .. } => 1,
+        Obstacle::Spread { .. } | Obstacle::Parts { .. } => 1,
+        Obstacle::Constraint { reason: Reason::Spare, .. } => 1,
         _ => 0,
     }
 }

@@ -8,12 +8,14 @@ mod change;
 mod counterfactual;
 mod minimise;
 mod obstacle;
+mod parts;
 mod unknown;
 mod winner;
 
 pub use change::{Change, Cost, WHOLE, changed};
 pub use counterfactual::Counterfactual;
 pub use obstacle::Obstacle;
+pub use parts::Part;
 pub use unknown::{Unknown, UnknownKind};
 pub use winner::{Scored, compare};
 
@@ -69,7 +71,7 @@ pub fn explain(
     vm: &Vm,
     stop: &dyn Fn() -> bool,
 ) -> Result<Explanation, Stopped> {
-    let case = Case::new(problem, vm);
+    let case = Case::new(problem, vm, &[]);
     let mut reasons: BTreeMap<Reason, Blocked> = BTreeMap::new();
     let mut bounds = Vec::new();
     let mut fits = 0;
@@ -105,7 +107,7 @@ pub fn explain(
 /// Explains a VM that is not in the tables against one host; `None` if there is no such host.
 pub fn explain_host(problem: &mut Problem, vm: &Vm, host: HostIx) -> Option<HostExplanation> {
     problem.hosts.get(host)?;
-    let obstacles = Case::new(problem, vm).obstacles(problem, host, &[]);
+    let obstacles = Case::new(problem, vm, &[]).obstacles(problem, host, &[]);
     let unknown = unknown::unknown(&problem.hosts, vm);
     let counterfactual = match obstacles.is_empty() {
         true => None,

@@ -5,10 +5,13 @@
 
 use super::change::Change;
 use crate::bits::{Bits, Mask};
-use crate::constraints::{self, affinity::Near};
+use crate::constraints;
+use crate::constraints::affinity::Near;
+use crate::constraints::installed::Tables;
 use crate::policies::removers;
 use crate::problem::Problem;
 use crate::request::Request;
+use crate::topology::Unbound;
 use cluster::{
     Affinity, AffinityKind, Dim, HostIx, HostState, Level, Name, Reason, Rejections, Selector,
     Spread, Strength, Subject, Taint, TaintEffect, Vm,
@@ -64,12 +67,22 @@ pub enum Obstacle {
         rule: String,
         reason: String,
     },
+    /// An installed constraint, or those over one fabric, leave the host out.
+    Constraint {
+        name: Name,
+        reason: Reason,
+    },
     /// `need` and `free` are in the host's own units: normalised CPU is turned into its cores.
     Capacity {
         dim: Dim,
         need: u64,
         free: u64,
         allocatable: u64,
+    },
+    /// The host cannot give the VM the parts that it asks for; `missing` is the first of them.
+    Parts {
+        reason: Reason,
+        missing: Box<Unbound>,
     },
 }
 
@@ -89,6 +102,7 @@ impl Obstacle {
             Obstacle::Spread { .. } => Reason::Spread,
             Obstacle::Policy { .. } => Reason::Policy,
             Obstacle::Capacity { dim, .. } => Reason::Capacity(*dim),
+            Obstacle::Constraint { reason, .. } | Obstacle::Parts { reason, .. } => *reason,
         }
     }
 }
@@ -102,11 +116,19 @@ pub(super) struct Case<'v> {
     fewest: Vec<Option<u32>>,
     /// Hosts that no policy removes.
     allowed: Mask,
+    /// Constraints that leave hosts out, and the hosts that each allows.
+    constraints: Vec<(Name, Reason, Mask)>,
 }
 
 impl<'v> Case<'v> {
-    pub(super) fn new(problem: &mut Problem, vm: &'v Vm) -> Self {
-        let request = Request::compile(problem, vm, false);
+    /// `waived` changes outside the VM are taken as made.
+    pub(super) fn new(problem: &mut Problem, vm: &'v Vm, waived: &[Change]) -> Self {
+        let mut request = Request::compile(problem, vm, false);
+        let names = waived.iter().filter_map(|change| match change {
+            Change::WaiveConstraint { name } => Some(name),
+            _ => None,
+        });
+        problem.installed.waive(&names.collect::<Vec<_>>(), &mut request.classes);
         let mut eligible = Mask::default();
         eligible.reset_to(problem.hosts.present());
         let mut union = Bits::default();
@@ -116,9 +138,11 @@ impl<'v> Case<'v> {
         let fewest = emptiest.collect();
         let mut allowed = Mask::default();
         allowed.reset_to(problem.hosts.present());
-        let Problem { policies, hosts, room, .. } = problem;
+        let Problem { policies, hosts, room, installed, domains, .. } = problem;
         policies.narrow(&mut allowed, hosts, room);
-        Self { vm, request, fewest, allowed }
+        let tables = Tables { hosts, domains, room };
+        let constraints = installed.each(&request.classes, &request.asks, &tables);
+        Self { vm, request, fewest, allowed, constraints }
     }
 
     /// Every rule that the host fails, in the order in which rules are tried, but for those that
@@ -136,14 +160,35 @@ impl<'v> Case<'v> {
         };
         let mut found = Vec::new();
         self.host_alone(problem, ix, &mut found);
+        self.constraints(ix, true, &mut found);
         self.neighbours(problem, ix, &mut found);
         self.spreads(problem, ix, &mut found);
+        self.constraints(ix, false, &mut found);
         self.policies(problem, ix, waived, &mut found);
         self.room(problem, ix, &mut found);
+        self.parts(problem, ix, &mut found);
         if !waived.is_empty() {
             found.retain(|it| !waived.iter().any(|change| change.waives(it, &host.id)));
         }
         found
+    }
+
+    /// Fences, which come before rules about other VMs, or all other constraints.
+    fn constraints(&self, ix: HostIx, fences: bool, found: &mut Vec<Obstacle>) {
+        let these = self.constraints.iter().filter(|it| (it.1 == Reason::Fence) == fences);
+        for (name, reason, allowed) in these {
+            if !allowed.contains(ix) {
+                found.push(Obstacle::Constraint { name: name.clone(), reason: *reason });
+            }
+        }
+    }
+
+    fn parts(&self, problem: &Problem, ix: HostIx, found: &mut Vec<Obstacle>) {
+        if let Some(reason) = problem.inside.lacking(self.vm, ix)
+            && let Some(Err(missing)) = problem.bind(self.vm, ix)
+        {
+            found.push(Obstacle::Parts { reason, missing });
+        }
     }
 
     fn policies(

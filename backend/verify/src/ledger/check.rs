@@ -4,6 +4,7 @@ use super::Ledger;
 use super::eligible::{Eligible, HostRules, passes};
 use super::fleet::{Row, Signature, Spot, location_level};
 use super::id::Id;
+use super::installed::At;
 use super::tally::{Place, Tally};
 use crate::reading::{demand, groups, label, lets_through, matches, required};
 use crate::{Violation, ViolationKind, Violations};
@@ -41,6 +42,11 @@ impl Ledger {
         rules.check(self, host, host_id, &mut found);
         self.neighbourhood(vm, id, host, &mut found);
         self.spreads(vm, host, &rules, &mut found);
+        if !self.installed.rules.is_empty() {
+            let at = At { ledger: self, ix: host, row };
+            let broken = self.installed.rules.check(vm, &demand, &at);
+            broken.into_iter().for_each(|kind| found.push(kind));
+        }
         self.capacity(row, &demand, vm.qos, &mut found);
         found.violations
     }
@@ -195,7 +201,7 @@ impl Ledger {
         }
     }
 
-    fn count_at(&self, tally: &Tally, level: &Level, spot: Spot<'_>) -> u32 {
+    pub(super) fn count_at(&self, tally: &Tally, level: &Level, spot: Spot<'_>) -> u32 {
         match spot {
             Spot::Host(ix) => tally.at(Place::host(ix)),
             Spot::Domain(ix) => tally.at(Place::domain(ix)),

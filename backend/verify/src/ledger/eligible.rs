@@ -8,7 +8,10 @@ use super::check::Found;
 use super::fleet::{DomainIx, Row, Signature, SignatureIx, Spot};
 use crate::ViolationKind;
 use crate::reading::{lets_through, matches};
-use cluster::{AffinityKind, HostIx, HostState, Level, Name, Strength, Subject, Vm};
+use crate::rules::fence;
+use cluster::{
+    AffinityKind, ConstraintRule, HostIx, HostSet, HostState, Level, Name, Strength, Subject, Vm,
+};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -16,6 +19,8 @@ use smallvec::SmallVec;
 pub(super) struct HostRules<'a> {
     excluded: SmallVec<[HostIx; 4]>,
     affinities: Vec<HostRule<'a>>,
+    /// Fences that matter to the VM, and whether it must be inside.
+    fences: Vec<(&'a Name, &'a HostSet, bool)>,
 }
 
 struct HostRule<'a> {
@@ -38,16 +43,26 @@ impl<'a> HostRules<'a> {
                 affinities.push(HostRule { kind: rule.kind, level: &rule.level, named });
             }
         }
-        Self { excluded, affinities }
+        let mut fences = Vec::new();
+        for constraint in &ledger.installed.rules.rows {
+            if let ConstraintRule::Fence(rule) = &constraint.rule
+                && let Some(inside) = fence::side(rule, vm)
+            {
+                fences.push((&constraint.name, &rule.hosts, inside));
+            }
+        }
+        Self { excluded, affinities, fences }
     }
 
     fn is_empty(&self) -> bool {
-        self.excluded.is_empty() && self.affinities.is_empty()
+        self.excluded.is_empty() && self.affinities.is_empty() && self.fences.is_empty()
     }
 
     fn pass(&self, ledger: &Ledger, host: HostIx) -> bool {
         let kept = |rule: &HostRule<'_>| rule.keeps(ledger.fleet.spot(host, rule.level));
-        !self.excluded.contains(&host) && self.affinities.iter().all(kept)
+        !self.excluded.contains(&host)
+            && self.affinities.iter().all(kept)
+            && self.fences.iter().all(|(_, set, inside)| is_inside(ledger, host, set) == *inside)
     }
 
     pub(super) fn check(
@@ -68,7 +83,16 @@ impl<'a> HostRules<'a> {
                 found.push(ViolationKind::HostAffinity { rule: rule.kind, level, domain });
             }
         }
+        for (name, set, inside) in &self.fences {
+            if is_inside(ledger, host, set) != *inside {
+                found.push(fence::violation(name, *inside));
+            }
+        }
     }
+}
+
+fn is_inside(ledger: &Ledger, host: HostIx, set: &HostSet) -> bool {
+    ledger.fleet.row(host).is_some_and(|row| ledger.in_set(host, row, set))
 }
 
 impl HostRule<'_> {

@@ -6,7 +6,9 @@
 
 use super::tally::{Place, Places, Relocation};
 use crate::reading::{allocatable, label, physical, speed_permille};
-use cluster::{Amounts, Column, Dim, Host, HostIx, HostState, Labels, Level, Name, Qos, Taint};
+use cluster::{
+    Amounts, Column, Dim, Foreign, Host, HostIx, HostState, Labels, Level, Name, Qos, Taint,
+};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub(super) struct Row {
     pub(super) signature: SignatureIx,
     pub(super) speed_permille: u64,
     pub(super) vms: u32,
+    /// Those of others.
+    pub(super) foreign_vms: u32,
     located: [Option<DomainIx>; LOCATION_LEVELS],
     room: SmallVec<[Room; Dim::BUILT_IN]>,
 }
@@ -163,15 +167,18 @@ impl Fleet {
         self.by_id.insert(host.id.clone(), ix);
         let speed_permille = speed_permille(host);
         let id = host.id.clone();
-        self.rows[ix] = Some(Row { id, signature, speed_permille, vms, located, room });
+        let foreign_vms = host.foreign.vms;
+        self.rows[ix] =
+            Some(Row { id, signature, speed_permille, vms, foreign_vms, located, room });
         relocation
     }
 
     /// Replaces what others use of a host that is there.
-    pub(super) fn set_foreign(&mut self, ix: HostIx, used: &Amounts) {
+    pub(super) fn set_foreign(&mut self, ix: HostIx, foreign: &Foreign) {
         if let Some(Some(row)) = self.rows.get_mut(ix) {
+            row.foreign_vms = foreign.vms;
             for (dim, room) in row.room.iter_mut().enumerate() {
-                room.foreign = used.get(Dim(dim as u8));
+                room.foreign = foreign.used.get(Dim(dim as u8));
             }
         }
     }

@@ -61,5 +61,6 @@ pub(super) fn fingerprint(vm: &Vm, committed: &Amounts) -> u32 {
     for rule in apart_from(vm) {
         rule.hash(&mut hasher);
     }
+    vm.labels.hash(&mut hasher);
     hasher.finish() as u32
 }

@@ -1,11 +1,18 @@
 //! For everything that can be wrong: a right case, one thing changed, and exactly that found.
 
+mod batch;
+mod constraints;
 mod plans;
 mod scene;
 
+use batch::Batch;
 use cluster::{
-    Alternative, Amounts, Architecture, CpuUnit, Dim, GpuAmount, GpuRequest, HostState, Level,
-    Near, NicRequest, Qos, Reason, Revision, Step, Subject, Taint, TaintEffect, Verdict, Vm,
+    Alternative, Amounts, Architecture, CpuUnit, Dim, GpuAmount, GpuRequest, HostState, Keep,
+    Level, Near, NicRequest, Qos, Reason, Revision, Sharing, Step, Subject, Taint, TaintEffect,
+    Verdict, Vm, VmSet,
+};
+use constraints::{
+    depends_on, exclusive, fence, group, labelled, limit, min_domains, reserve, spare, talk,
 };
 use plans::{plan, release, shift};
 use scene::{Scene, apart, name, small_vm, together};
@@ -84,6 +91,12 @@ mutations! {
             s.vm.affinities.push(apart(Subject::Hosts(vec![name("a2")]), Level::Rack));
         }),
     }
+    Fence {
+        "the VM is fenced in elsewhere" => rule(|s| s.install("c", fence("z2"))),
+        "the host is reserved for others" => rule(|s| {
+            s.install("c", reserve(VmSet { tenant: Some(name("other")), ..VmSet::default() }));
+        }),
+    }
     Affinity {
         "the only member stands elsewhere" => rule(|s| s.snapshot.placed[0].host = name("b")),
         "the host has no value at the level" => rule(|s| s.host_mut("a").location.rack = None),
@@ -126,6 +139,66 @@ mutations! {
         }),
         "the host has no value at the level" => rule(|s| {
             s.vm.spreads[0].level = Level::PowerFeed;
+        }),
+    }
+    MinDomains {
+        "a member is there, and too few racks are covered" =>
+            rule(|s| s.install("c", min_domains(Level::Rack, 2))),
+        "a host in no domain covers none" =>
+            rule(|s| s.install("c", min_domains(Level::PowerFeed, 2))),
+    }
+    Limit {
+        "the host has all it may have" => rule(|s| s.install("c", limit(Level::Host, 1))),
+        "a reservation in the zone counts" => rule(|s| {
+            let mut vm = small_vm("app-2");
+            vm.groups = vec![name("app")];
+            s.put(vm, "a2").held = true;
+            s.install("c", limit(Level::Zone, 2));
+        }),
+    }
+    Exclusive {
+        "others are on the host" =>
+            rule(|s| s.install("c", exclusive(group("web"), Sharing::Members))),
+        "its own kind is on the host" =>
+            rule(|s| s.install("c", exclusive(group("app"), Sharing::Nobody))),
+        "somebody else's VM is on the host" => rule(|s| {
+            s.host_mut("a").foreign.vms = 1;
+            s.install("c", exclusive(group("app"), Sharing::Members));
+        }),
+        "the host belongs to another" => rule(|s| {
+            let mut vm = small_vm("vip");
+            vm.labels.insert(name("vip"), name("yes"));
+            s.put(vm, "a");
+            s.install("c", exclusive(labelled("vip"), Sharing::Members));
+        }),
+    }
+    Dependency {
+        "those it needs are elsewhere" =>
+            rule(|s| s.install("c", depends_on("noisy", Level::Zone))),
+        "the host is in no domain" => rule(|s| s.install("c", depends_on("app", Level::PowerFeed))),
+    }
+    Latency {
+        "a partner is one microsecond too far" => rule(|s| talk(s, Some(499), 0)),
+        "no way leads to a partner" => rule(|s| {
+            s.host_mut("b").location.zone = Some(name("island"));
+            talk(s, None, 1);
+        }),
+    }
+    Bandwidth {
+        "a link would carry one more than it can" => rule(|s| talk(s, None, 7)),
+    }
+    Spare {
+        "less of one dimension would be left" => rule(|s| {
+            s.put(large_vm(Dim::DISK_IOPS, 9), "a2");
+            s.install("c", spare(None, Keep::Permille(500)));
+        }),
+        "less than the largest host of the zone would be left" => rule(|s| {
+            s.put(large_vm(Dim::DISK_IOPS, 6), "a2");
+            s.install("c", spare(Some(Level::Zone), Keep::Hosts(1)));
+        }),
+        "others use what was to be left" => rule(|s| {
+            s.host_mut("a2").foreign.used.set(Dim::NET_MBPS, 6);
+            s.install("c", spare(None, Keep::Permille(500)));
         }),
     }
     Capacity {
@@ -422,40 +495,6 @@ fn mutated(mut scene: Scene, mutate: impl FnOnce(&mut Scene)) -> Scene {
     scene
 }
 
-/// The picky VM and one that must be apart from it, decided the other way round.
-struct Batch {
-    scene: Scene,
-    vms: Vec<Vm>,
-    decisions: Vec<cluster::Decision>,
-}
-
-impl Batch {
-    fn new() -> Self {
-        let mut scene = Scene::placed();
-        let mut second = scene.vm.clone();
-        second.key.id = name("second");
-        second.spreads.clear();
-        second.affinities.push(apart(Subject::Vm(name("new")), Level::Host));
-        let mut its = scene.decision.clone();
-        its.vm = second.key.clone();
-        scene.decision.alternatives.clear();
-        scene.decision.rejections.add(Reason::AntiAffinity, 1);
-        scene.decision.verdict = match scene.decision.verdict {
-            Verdict::Placed { incarnation, score, breakdown, bindings, .. } => {
-                Verdict::Placed { host: name("a2"), incarnation, score, breakdown, bindings }
-            }
-            Verdict::Rejected => Verdict::Rejected,
-        };
-        let vms = vec![scene.vm.clone(), second];
-        let decisions = vec![scene.decision.clone(), its];
-        Self { scene, vms, decisions }
-    }
-
-    fn certify(&self, order: &[usize]) -> Vec<Violation> {
-        verify::batch(&self.scene.snapshot, &self.vms, &self.decisions, order).violations
-    }
-}
-
 fn large_vm(dim: Dim, amount: u64) -> Vm {
     let mut vm = small_vm("large");
     vm.demand = Amounts::zero().with(dim, amount);
@@ -532,14 +571,6 @@ fn an_adopted_vm_explains_what_it_takes_beyond_capacity() {
     let kept_away = |vm: &Vm| verify::violations(&scene.snapshot, vm, &name("a")).len();
     assert_eq!(kept_away(&modest), 0, "it asks for nothing of what is short");
     assert_eq!(kept_away(&small_vm("other")), 1);
-}
-
-#[test]
-fn a_batch_is_right_only_in_the_order_in_which_it_was_decided() {
-    let batch = Batch::new();
-    assert_eq!(batch.certify(&[1, 0]), []);
-    let found = batch.certify(&[0, 1]);
-    assert!(!found.is_empty(), "each decision counts on the one before it");
 }
 
 /// What the ledger says of the right case while a filter with this condition is in force.

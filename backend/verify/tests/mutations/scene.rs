@@ -38,6 +38,7 @@ impl Scene {
             dimensions: Dimensions::with_extra(vec![name("gpu_slots")]).expect("one more"),
             hosts: hosts.into_iter().chain([elsewhere]).map(Arc::new).collect(),
             placed: Vec::new(),
+            constraints: Vec::new(),
         };
         let mut app = small_vm("app-1");
         app.groups = vec![name("app")];
@@ -152,6 +153,10 @@ impl Scene {
             let ix = HostIx(row.expect("a known host") as u32);
             ledger.add_vm(ix, &placed.vm, &placed.committed).expect("a right snapshot");
         }
+        let row = |id: &Name| self.snapshot.hosts.iter().position(|host| host.id == *id);
+        let placed = self.snapshot.placed.iter();
+        let vms = placed.filter_map(|it| Some((HostIx(row(&it.host)? as u32), &*it.vm)));
+        ledger.set_constraints(&self.snapshot.constraints, vms);
         ledger.check(&self.vm, self.index, &self.host, &self.committed)
     }
 

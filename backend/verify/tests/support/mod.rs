@@ -3,6 +3,8 @@
 //! Names come from short lists, so that VMs and hosts meet often; small numbers make most
 //! capacity tests close calls.
 
+mod constraints;
+
 use cluster::{
     Affinity, AffinityKind, Amounts, CpuUnit, Dim, Host, HostState, Labels, Level, Name, Selector,
     SelectorOp, Spread, Strength, Subject, Taint, TaintEffect, Toleration, TolerationOp, Vm, VmKey,
@@ -143,6 +145,7 @@ impl Dice {
         if self.once_in(4) {
             vm.datastores = self.few(2, |dice| dice.named("d", 2));
         }
+        self.label(&mut vm);
         vm
     }
 
@@ -212,7 +215,14 @@ impl Dice {
         }
         let level = if self.once_in(3) { Level::Label(name("k0")) } else { self.level() };
         vm.spreads = vec![Spread { group: self.named("group", 2), level, ..self.spread() }];
+        self.label(&mut vm);
         vm
+    }
+
+    fn label(&mut self, vm: &mut Vm) {
+        if let Some(role) = self.maybe(3, "v", 2) {
+            vm.labels.insert(name("role"), role);
+        }
     }
 
     pub(crate) fn labels(&mut self) -> Labels {
