@@ -8,8 +8,7 @@ use std::path::Path;
 const TWO_EACH: &str = r#"{"type":"limit","max":2}"#;
 
 fn examples() -> Vec<(String, Value)> {
-    let directory =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/constraints");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/constraints");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("the examples are there") {
         let path = entry.expect("readable").path();
