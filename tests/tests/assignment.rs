@@ -5,7 +5,8 @@ use cluster::VmIx;
 use cluster::assignment::{Busiest, Distances, Goal, Host, Problem, Resource, Rule, Scope, Vm};
 use fixture::Dice;
 use fixture::assignments::{Limits, random};
-use solver::assignment::{Change, Model, State};
+use solver::assignment::{Budget, Change, Model, State};
+use solver::engines::{Engine, Rebalance, Task};
 
 const LIMITS: Limits = Limits { hosts: 6, vms: 9, groups: 4, rules: 4 };
 
@@ -184,4 +185,66 @@ fn machine_reassignment_is_read_as_the_challenge_means_it() {
     assert!(moved.may_shift(1, 2));
     // Bound: cpu 13 against 19 safe, disk 13 against 22; free 27 and 19 in total.
     assert_eq!(model.bound(), 3 * (2 * 27 - 19));
+}
+
+/// A random problem with the VMs somewhere feasible, if a few tries find such a place.
+fn running(dice: &mut Dice, limits: Limits) -> Option<(Problem, Vec<u32>)> {
+    let mut problem = random(dice, limits);
+    let hosts: Vec<u32> =
+        problem.vms.iter().map(|_| dice.row(problem.hosts.len()) as u32).collect();
+    for (vm, &host) in problem.vms.iter_mut().zip(&hosts) {
+        vm.initial = Some(HostIx(host));
+    }
+    verified(&problem, &hosts).map(|_| (problem, hosts))
+}
+
+fn rebalanced(engine: Rebalance, problem: &Problem, start: &[u32]) -> (i64, Vec<u32>) {
+    let model = Model::compile(problem).unwrap();
+    let task = Task { problem, model: &model, start: Some(start), seed: 5 };
+    let outcome = engine.solve(task, &mut Budget::steps(40_000));
+    assert!(Some(outcome.bound) <= outcome.objective);
+    (outcome.objective.unwrap(), outcome.assignment.unwrap())
+}
+
+#[test]
+fn rebalancing_is_accepted_never_worse_and_the_same_on_any_number_of_threads() {
+    let mut dice = Dice::new(4);
+    let (mut tried, mut better) = (0, 0);
+    while tried < 150 {
+        let Some((problem, start)) = running(&mut dice, LIMITS) else { continue };
+        tried += 1;
+        let before = verified(&problem, &start).unwrap();
+        let alone = rebalanced(Rebalance { threads: 1, ..Rebalance::default() }, &problem, &start);
+        let both = rebalanced(Rebalance { threads: 2, ..Rebalance::default() }, &problem, &start);
+        assert_eq!(alone, both);
+        assert_eq!(verified(&problem, &both.1), Some(both.0), "{problem:?}");
+        assert!(both.0 <= before);
+        better += u32::from(both.0 < before);
+    }
+    assert!(better > 50, "only {better} of {tried} got any better");
+}
+
+#[test]
+fn every_setting_of_rebalancing_changes_the_search() {
+    let mut dice = Dice::new(6);
+    let limits = Limits { hosts: 12, vms: 40, groups: 4, rules: 2 };
+    let plain = Rebalance::default();
+    let settings = [
+        Rebalance { start: 100.0, ..plain },
+        Rebalance { end: 10.0, ..plain },
+        Rebalance { gate: 0.001, ..plain },
+        Rebalance { home: 1000.0, ..plain },
+    ];
+    let mut differ = [0; 4];
+    for _ in 0..4_000 {
+        let Some((problem, start)) = running(&mut dice, limits) else { continue };
+        let usual = rebalanced(plain, &problem, &start).1;
+        for (differ, setting) in differ.iter_mut().zip(settings) {
+            *differ += u32::from(rebalanced(setting, &problem, &start).1 != usual);
+        }
+        if differ.iter().all(|&times| times > 0) {
+            return;
+        }
+    }
+    panic!("some settings change nothing: {differ:?}");
 }

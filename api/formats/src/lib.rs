@@ -3,4 +3,5 @@
 pub mod gpu_trace;
 pub mod numa_trace;
 pub mod placement;
+pub mod reassignment;
 pub mod table;

@@ -1,19 +1,16 @@
 //! `novaplace solve placement`: the best hosts for the VMs of an instance file.
 
+use super::{summary, verified, within};
 use crate::output::{Usage, print};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use cluster::HostIx;
 use formats::placement;
 use ilp::{Auto, Ilp, Tuning};
-use serde_json::json;
-use solver::assignment::{Budget, Deadline, Model};
+use solver::assignment::{Budget, Model};
 use solver::engines::{Annealing, Csp, Engine, Greedy, Task, conflict};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[derive(Debug, Args)]
 pub(crate) struct Placement {
@@ -50,8 +47,6 @@ enum Kind {
 
 /// Without a limit, so long.
 const DEFAULT_SECONDS: f64 = 10.0;
-/// The clock is looked at so often: fine enough for cooling, and for nobody to wait.
-const TICK: Duration = Duration::from_millis(2);
 /// For reading, checking and writing, which are part of the time that the user waits.
 const RESERVE_SECONDS: f64 = 0.1;
 
@@ -81,33 +76,13 @@ impl Placement {
             }
         }
         if let Some(hosts) = &outcome.assignment {
-            // The verifier reads the file's problem for itself; nothing else leaves here.
-            let rows: Vec<HostIx> = hosts.iter().copied().map(HostIx).collect();
-            let worth = verify::assignment(&problem, &rows).map_err(|faults| {
-                let first = faults.first().map(ToString::to_string).unwrap_or_default();
-                anyhow::anyhow!("the verifier refused the answer: {first}")
-            })?;
-            anyhow::ensure!(
-                Some(worth.objective()) == outcome.objective,
-                "the verifier says {}, the engine {:?}",
-                worth.objective(),
-                outcome.objective
-            );
+            verified(&problem, hosts, &outcome)?;
             if let Some(path) = &self.output {
                 let named = || path.display().to_string();
                 std::fs::write(path, placement::write_assignment(hosts)).with_context(named)?;
             }
         }
-        let answer = json!({
-            "engine": outcome.engine,
-            "objective": outcome.objective,
-            "bound": outcome.bound,
-            "gap": outcome.gap(),
-            "stop_reason": outcome.stop_reason.as_str(),
-            "seconds": started.elapsed().as_secs_f64(),
-            "steps": outcome.steps,
-        });
-        print(answer.to_string())?;
+        print(summary(&outcome, started).to_string())?;
         Ok(if outcome.assignment.is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 
@@ -121,21 +96,4 @@ impl Placement {
             Kind::Annealing => Box::new(Annealing::default()),
         }
     }
-}
-
-/// Runs a search whose deadline is so many seconds after `started`.
-fn within<T>(started: Instant, seconds: f64, search: impl FnOnce(&mut Budget) -> T) -> T {
-    let deadline = Arc::new(Deadline::default());
-    let told = Arc::clone(&deadline);
-    let (done, ended) = channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                told.tell(started.elapsed().as_secs_f64() / seconds);
-            }
-        });
-        let found = search(&mut Budget::until(deadline));
-        drop(done);
-        found
-    })
 }

@@ -7,6 +7,7 @@ mod hosts;
 mod import;
 mod offline;
 mod policies;
+mod reassignment;
 mod service;
 mod usage;
 mod vms;

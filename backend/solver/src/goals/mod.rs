@@ -100,6 +100,12 @@ impl Goals {
         cost
     }
 
+    /// What amounts weigh: the most that the hosts' costs can differ by with and without them.
+    pub(crate) fn weight(&self, amounts: &[i32]) -> f64 {
+        let overload = self.overload.iter().map(|goal| goal.weight(amounts)).sum::<f64>();
+        overload + self.stranded.iter().map(|goal| goal.weight(amounts)).sum::<f64>()
+    }
+
     /// What no assignment is worth less than.
     pub(crate) fn bound(&self, model: &Model) -> i64 {
         self.energy.iter().map(|goal| goal.bound(model)).sum::<i64>()

@@ -35,6 +35,11 @@ impl Overload {
         cost
     }
 
+    pub(super) fn weight(&self, amounts: &[i32]) -> f64 {
+        let each = self.weights.iter().zip(amounts);
+        each.map(|(&weight, &amount)| weight as f64 * f64::from(amount)).sum()
+    }
+
     /// As if one host had everything: for each resource, demand above the sum of what is safe.
     pub(super) fn bound(&self, model: &Model) -> i64 {
         let above = |resource: usize| {

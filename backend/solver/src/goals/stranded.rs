@@ -34,6 +34,11 @@ impl Stranded {
         self.weight * (self.target * plenty - scarce).max(0)
     }
 
+    pub(super) fn weight(&self, amounts: &[i32]) -> f64 {
+        let plenty = self.target as f64 * f64::from(amounts[self.plenty]);
+        self.weight as f64 * (plenty - f64::from(amounts[self.scarce])).abs()
+    }
+
     /// As if one host had everything that is free.
     pub(super) fn bound(&self, model: &Model) -> i64 {
         let mut sum = (0, 0);
