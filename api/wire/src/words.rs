@@ -114,7 +114,8 @@ choice!(Strategy:
     "balanced" = Balanced, "first_fit" = FirstFit, "best_fit" = BestFit, "worst_fit" = WorstFit,
     "ffd" = FirstFitDecreasing, "bfd" = BestFitDecreasing, "round_robin" = RoundRobin,
     "least_loaded" = LeastLoaded, "spread" = Spread, "consolidate" = Consolidate,
-    "fewest_vms" = FewestVms);
+    "fewest_vms" = FewestVms,
+    "least_fragmentation" = LeastFragmentation);
 
 pub type HostStateWord = Word<HostState>;
 pub(crate) type PriceKindWord = Word<PriceKind>;

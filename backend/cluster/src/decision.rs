@@ -33,10 +33,12 @@ pub enum Strategy {
     Consolidate,
     /// Fewest VMs, those of others included.
     FewestVms,
+    /// Where the free room loses least of its worth to the mix of VMs that come.
+    LeastFragmentation,
 }
 
 impl Strategy {
-    pub const ALL: [Strategy; 11] = [
+    pub const ALL: [Strategy; 12] = [
         Strategy::Balanced,
         Strategy::FirstFit,
         Strategy::BestFit,
@@ -48,6 +50,7 @@ impl Strategy {
         Strategy::Spread,
         Strategy::Consolidate,
         Strategy::FewestVms,
+        Strategy::LeastFragmentation,
     ];
 
     /// The strategy's name in requests and policies.
@@ -64,6 +67,7 @@ impl Strategy {
             Strategy::Spread => "spread",
             Strategy::Consolidate => "consolidate",
             Strategy::FewestVms => "fewest_vms",
+            Strategy::LeastFragmentation => "least_fragmentation",
         }
     }
 

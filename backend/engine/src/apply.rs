@@ -14,6 +14,7 @@ use cluster::{
     Amounts, Constraint, Foreign, Generation, Host, HostIx, HostState, Name, Qos, Revision,
     Strategy, Vm, VmIx, VmKey,
 };
+use solver::fragmentation::Wanted;
 use std::sync::Arc;
 
 /// A command that contradicts the state it is applied to.
@@ -280,6 +281,7 @@ impl Step<'_> {
 
     fn add_vm(&mut self, entry: VmEntry) -> Result<(), Broken> {
         let (host, hold, committed) = (entry.host, entry.hold, entry.committed.clone());
+        let wanted = Wanted::of(&entry.vm);
         let inserted = self.state.vms.insert(entry);
         let ix =
             inserted.ok_or_else(|| self.broken("a VM of this name is there already".into()))?;
@@ -292,6 +294,9 @@ impl Step<'_> {
             self.state.expiries.insert((expires_ms, reservation));
         }
         self.changes.push(Change::VmAdded(ix));
+        if Arc::make_mut(&mut self.state.mix).observe(wanted).is_some() {
+            self.changes.push(Change::Mix);
+        }
         Ok(())
     }
 

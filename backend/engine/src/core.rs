@@ -44,6 +44,7 @@ impl Core {
                     taken.map_err(|clash| broken(&state, twice(&entry.vm, &clash)))?;
                 }
             }
+            problem.set_mix(Arc::clone(state.mix().priced()));
             Ok(problem)
         };
         let open_ledger = || {
@@ -118,6 +119,10 @@ impl Core {
                 }
                 Change::Constraint(_) => {
                     self.hand_out_constraints();
+                    Ok(())
+                }
+                Change::Mix => {
+                    self.problem.set_mix(Arc::clone(self.state.mix().priced()));
                     Ok(())
                 }
                 Change::Library(_) => {

@@ -30,6 +30,8 @@ pub enum Change {
     Library(Box<Edit>),
     /// A constraint was put in force, changed or removed.
     Constraint(Name),
+    /// What was learned of the shapes that come is put to use.
+    Mix,
     /// What others use of the host may be different.
     HostReported(HostIx),
     Inventory,
@@ -126,6 +128,8 @@ impl Canon {
                 let installed = state.find_constraint(name);
                 self.raw(&postcard::to_stdvec(&installed).unwrap_or_default());
             }
+            // It follows from the VMs that were added, which are in the hash.
+            Change::Mix => {}
             Change::HostReported(ix) => {
                 self.tag(7);
                 self.number(ix.0.into());

@@ -7,6 +7,7 @@ use crate::weights::WeightHistory;
 use cluster::{Column, Dimensions, HostIx, Name, Revision, VmIx, VmKey};
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
+use solver::fragmentation::{Learning, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,17 +29,28 @@ pub struct Frozen {
     round_robin_after: Option<HostIx>,
     inventory: Inventory,
     gone: BTreeMap<VmKey, u64>,
+    /// Written after all the rest, so that snapshots from before it was kept can be read.
+    #[serde(skip)]
+    mix: Arc<Learning<Wanted>>,
 }
 
 impl Frozen {
     pub fn encode(&self) -> Vec<u8> {
         // As for `Entry::encode`: the types are fixed and covered by a round-trip test.
-        postcard::to_stdvec(self).unwrap_or_default()
+        let bytes = postcard::to_stdvec(self).unwrap_or_default();
+        postcard::to_extend(&self.mix, bytes).unwrap_or_default()
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, postcard::Error> {
-        let (frozen, rest) = postcard::take_from_bytes(bytes)?;
-        if rest.is_empty() { Ok(frozen) } else { Err(postcard::Error::DeserializeBadEncoding) }
+        let (mut frozen, rest): (Self, _) = postcard::take_from_bytes(bytes)?;
+        if !rest.is_empty() {
+            let (mix, rest) = postcard::take_from_bytes(rest)?;
+            if !rest.is_empty() {
+                return Err(postcard::Error::DeserializeBadEncoding);
+            }
+            frozen.mix = mix;
+        }
+        Ok(frozen)
     }
 
     /// A hash over everything in the state, recomputed from scratch. Two states that answer any
@@ -76,6 +88,7 @@ impl Frozen {
             round_robin_after: self.round_robin_after,
             inventory: self.inventory,
             gone: Gone::from_rows(self.gone),
+            mix: self.mix,
         }
     }
 }
@@ -97,6 +110,7 @@ impl State {
             round_robin_after: self.round_robin_after,
             inventory: self.inventory.clone(),
             gone: self.gone.rows().clone(),
+            mix: Arc::clone(&self.mix),
         }
     }
 }

@@ -13,6 +13,7 @@ use cluster::{
 };
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
+use solver::fragmentation::{Learning, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub struct State {
     pub(crate) round_robin_after: Option<HostIx>,
     pub(crate) inventory: Inventory,
     pub(crate) gone: Gone,
+    /// Which shapes came, for those who are placed where least is lost to shapes to come.
+    pub(crate) mix: Arc<Learning<Wanted>>,
 }
 
 /// A constraint in force.
@@ -164,6 +167,7 @@ impl State {
             round_robin_after: None,
             inventory: Inventory::default(),
             gone: Gone::default(),
+            mix: Arc::default(),
         }
     }
 
@@ -197,6 +201,11 @@ impl State {
     /// VMs that are known to be no more.
     pub fn gone(&self) -> &Gone {
         &self.gone
+    }
+
+    /// The mix of shapes that came, as it is learned.
+    pub fn mix(&self) -> &Learning<Wanted> {
+        &self.mix
     }
 
     /// The policies that are installed.

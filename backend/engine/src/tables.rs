@@ -8,6 +8,7 @@ use crate::state::{HostEntry, State, VmEntry};
 use crate::{Core, fleet::HostRows};
 use cluster::{Column, Dimensions, HostIx, Name, Revision, VmIx, VmKey};
 use policy::ActiveSet;
+use solver::fragmentation::{Mix, Wanted};
 use solver::{How, Problem, Scratch};
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub struct Rows {
     vms: Column<VmIx, Option<Arc<VmEntry>>>,
     dimensions: Dimensions,
     policies: Arc<ActiveSet>,
+    mix: Arc<Mix<Wanted>>,
     how: How,
 }
 
@@ -36,6 +38,7 @@ impl Core {
             vms: state.vms.rows().clone(),
             dimensions: state.dimensions().clone(),
             policies: Arc::clone(self.policies()),
+            mix: Arc::clone(state.mix().priced()),
             how: How {
                 weights: policy.weights,
                 strategy: policy.strategy,
@@ -121,6 +124,7 @@ impl Tables {
         self.problem.set_dimensions(rows.dimensions.len());
         let old = std::mem::replace(&mut self.rows, rows);
         let Self { problem, rows, .. } = self;
+        problem.set_mix(Arc::clone(&rows.mix));
         let differs = |ix: VmIx| match (old.vms.get(ix), rows.vms.get(ix)) {
             (Some(Some(old)), Some(Some(new))) => !Arc::ptr_eq(old, new),
             _ => true,

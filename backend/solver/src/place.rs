@@ -2,6 +2,7 @@
 
 use crate::bits::{at_least, ones};
 use crate::constraints::{self, Masks};
+use crate::fragmentation::points;
 use crate::policies::RulesThatRemoved;
 use crate::problem::Problem;
 use crate::request::Request;
@@ -11,6 +12,7 @@ use crate::wishes::Wishes;
 use cluster::{Amounts, Bindings, Breakdown, HostIx, Index, Reason, Rejections, Strategy, Vm};
 use policy::Weights;
 use smallvec::SmallVec;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Buffers that are kept between requests, so that placing allocates nothing.
@@ -63,7 +65,7 @@ pub(crate) const WANTED: usize = 4;
 /// predicates and levels.
 pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -> Choice {
     let formula = Formula::new(how.strategy, &how.weights, vm.hints.bursty);
-    let mut request = Request::compile(problem, vm, formula.crowding());
+    let mut request = Request::for_strategy(problem, vm, &formula, how.strategy);
     let rejections = constraints::filter(problem, &mut request, &mut scratch.masks);
     problem.prices.refresh();
     let best = match how.strategy {
@@ -75,6 +77,7 @@ pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -
             let start = how.round_robin_after.map_or(HostIx(0), |last| problem.hosts.after(last));
             by_index(problem, &request, &formula, scratch, start)
         }
+        Strategy::LeastFragmentation => by_loss(problem, &request, scratch),
         _ => {
             problem.room.refresh();
             let slack = formula.most_fit(problem, &request) as i32;
@@ -245,6 +248,24 @@ const NO_HOST: i32 = i32::MIN;
 
 fn limit(score: i64) -> i32 {
     score.max(NO_LIMIT.into()) as i32
+}
+
+/// The hosts of the mask that lose least; among equal scores the least that was not rounded.
+fn by_loss(problem: &mut Problem, request: &Request, scratch: &Scratch) -> Best {
+    let Some(keeping) = &request.keeping else { return Best::new() };
+    let Problem { losses, policies, .. } = problem;
+    let mut best: SmallVec<[(Reverse<i64>, i64, HostIx); WANTED + 1]> = SmallVec::new();
+    for host in scratch.masks.left.iter() {
+        let cost = losses.cost(keeping, host);
+        let candidate = (Reverse(points(cost) + i64::from(policies.points(host))), cost, host);
+        if best.len() == WANTED && best[WANTED - 1] < candidate {
+            continue;
+        }
+        let row = best.partition_point(|kept| *kept < candidate);
+        best.insert(row, candidate);
+        best.truncate(WANTED);
+    }
+    best.into_iter().map(|(Reverse(score), _, host)| Scored { score, host }).collect()
 }
 
 /// The first hosts of the mask in order of index, starting at `start` and going round.

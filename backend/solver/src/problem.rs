@@ -4,6 +4,7 @@
 
 use crate::constraints::installed::{Installed, Tables};
 use crate::domains::{Domains, LevelIx};
+use crate::fragmentation::{Losses, Mix, Wanted};
 use crate::groups::{Groups, SubjectKey, SubjectKind};
 use crate::hosts::Hosts;
 use crate::inside::Inside;
@@ -37,6 +38,7 @@ pub struct Problem {
     pub(crate) policies: Policies,
     pub(crate) installed: Installed,
     pub(crate) inside: Inside,
+    pub(crate) losses: Losses,
     /// For `feasible`, which is given none.
     pub(crate) scratch: Scratch,
 }
@@ -55,6 +57,7 @@ impl Problem {
             policies: Policies::default(),
             installed: Installed::default(),
             inside: Inside::default(),
+            losses: Losses::default(),
             scratch: Scratch::default(),
         }
     }
@@ -106,6 +109,12 @@ impl Problem {
         self.installed = installed;
     }
 
+    /// The mix of shapes that are to come, for those who are placed where least is lost. Costs the
+    /// whole fleet when one of them is placed next.
+    pub fn set_mix(&mut self, mix: Arc<Mix<Wanted>>) {
+        self.losses.set_mix(mix);
+    }
+
     /// How often a rule of a policy had no value on a host, over all requests so far.
     pub fn policy_errors(&self) -> u64 {
         self.policies.errors()
@@ -123,6 +132,7 @@ impl Problem {
         self.prices.put(ix, Some(host.price.marginal_micros_per_hour()));
         self.room.put_host(ix, host);
         self.standings.note(ix);
+        self.losses.note(ix);
         self.policies.put_host(ix, host);
         self.follow(|installed, tables| installed.put_host(ix, Some(host), tables));
         self.inside.put_host(ix, host);
@@ -132,6 +142,7 @@ impl Problem {
     pub fn set_foreign(&mut self, ix: HostIx, foreign: &Foreign) {
         self.room.set_foreign(ix, foreign);
         self.standings.note(ix);
+        self.losses.note(ix);
         self.policies.note(ix);
         self.follow(|installed, tables| installed.set_foreign(ix, tables));
     }
@@ -148,6 +159,7 @@ impl Problem {
         self.room.remove_host(ix);
         self.inside.remove_host(ix);
         self.standings.note(ix);
+        self.losses.note(ix);
         self.follow(|installed, tables| installed.put_host(ix, None, tables));
     }
 
@@ -155,6 +167,7 @@ impl Problem {
     pub fn add_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
         self.room.commit(host, committed, vm.qos, true);
         self.standings.note(host);
+        self.losses.note(host);
         self.policies.note(host);
         self.groups.add_vm(&vm.key, host);
         for group in groups_of(vm) {
@@ -173,6 +186,7 @@ impl Problem {
     pub fn remove_vm(&mut self, host: HostIx, vm: &Vm, committed: &Amounts) {
         self.room.commit(host, committed, vm.qos, false);
         self.standings.note(host);
+        self.losses.note(host);
         self.policies.note(host);
         self.groups.remove_vm(&vm.key);
         for group in groups_of(vm) {
@@ -197,11 +211,13 @@ impl Problem {
 
     /// Takes parts of a host for a VM on it. Changes nothing if any of them is not free.
     pub fn take(&mut self, host: HostIx, bindings: &Arc<Bindings>) -> Result<(), Clash> {
+        self.losses.note(host);
         self.inside.take(host, bindings)
     }
 
     /// Gives back what was taken. Changes nothing if any of it is free already.
     pub fn give_back(&mut self, host: HostIx, bindings: &Bindings) -> Result<(), Clash> {
+        self.losses.note(host);
         self.inside.give_back(host, bindings)
     }
 

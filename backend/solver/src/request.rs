@@ -5,13 +5,15 @@ use crate::constraints::affinity::{Near, Rule};
 use crate::constraints::installed::Classes;
 use crate::constraints::spread::SpreadRule;
 use crate::domains::LevelIx;
+use crate::fragmentation::Keeping;
 use crate::groups::{GroupIx, SubjectKey, SubjectKind};
 use crate::inside::Asked;
 use crate::locality::Locality;
 use crate::problem::{Problem, groups_of};
 use crate::room::Ask;
+use crate::score::Formula;
 use cluster::{
-    Affinity, AffinityKind, Amounts, HostIx, Name, Spread, Strength, Subject, Vm, VmKey,
+    Affinity, AffinityKind, Amounts, HostIx, Name, Spread, Strategy, Strength, Subject, Vm, VmKey,
 };
 use smallvec::SmallVec;
 
@@ -36,6 +38,8 @@ pub(crate) struct Request {
     pub(crate) inside: Option<Asked>,
     /// Sum of the weights of all preferred rules.
     pub(crate) wished: i64,
+    /// What the VM would cost in worth, if that is what decides.
+    pub(crate) keeping: Option<Keeping>,
 }
 
 impl Request {
@@ -69,7 +73,23 @@ impl Request {
             classes: problem.installed.classes(vm),
             locality: Locality::compile(problem, vm),
             inside: problem.inside.ask(vm),
+            keeping: None,
         }
+    }
+
+    /// As `compile`, with all that a strategy needs.
+    pub(crate) fn for_strategy(
+        problem: &mut Problem,
+        vm: &Vm,
+        formula: &Formula,
+        strategy: Strategy,
+    ) -> Self {
+        let mut request = Self::compile(problem, vm, formula.crowding());
+        if strategy == Strategy::LeastFragmentation {
+            let Problem { losses, hosts, room, inside, .. } = problem;
+            request.keeping = Some(losses.ask(vm, hosts, room, inside));
+        }
+        request
     }
 
     /// What the VM takes on this host.

@@ -182,6 +182,11 @@ impl Room {
         self.guarantees.having(ask.dim, i32::try_from(ask.amount).ok()?, ask.unit)
     }
 
+    /// How fast a core of the host is.
+    pub(crate) fn speed_permille(&self, host: HostIx) -> u32 {
+        self.hosts[host.row()].speed_permille
+    }
+
     /// What the ask takes on this host.
     pub(crate) fn taken(&self, ask: &Ask, host: HostIx) -> u64 {
         ask.taken_at(self.hosts[host.row()].speed_permille)

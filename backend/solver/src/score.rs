@@ -11,11 +11,13 @@
 //! | `worst_fit` | 100 x (1000 - mean utilisation after placing) |
 //! | `least_loaded` | 100 x (1000 - highest utilisation before placing) |
 //! | `fewest_vms` | 100 x (1000 - VMs on the host, at most 1000) |
+//! | `least_fragmentation` | 100,000 less 10,000 for each GPU that the host's free room loses in worth to the VMs that come (`fragmentation`) |
 //! | `first_fit`, `ffd`, `round_robin` | as `balanced`, but hosts are taken by index, not by score |
 //!
 //! A bursty VM doubles the weight of load where the policy's weights are used.
 
 use crate::domains::LevelIx;
+use crate::fragmentation::points;
 use crate::problem::Problem;
 use crate::request::Request;
 use crate::room::Use;
@@ -95,6 +97,8 @@ impl Formula {
         };
         match strategy {
             Strategy::BestFit | Strategy::BestFitDecreasing => single(Term::Fit, FitBy::Mean),
+            // Its one term is made elsewhere.
+            Strategy::LeastFragmentation => single(Term::Fit, FitBy::Mean),
             Strategy::WorstFit => single(Term::Fit, FitBy::Spare),
             Strategy::LeastLoaded => single(Term::Load, FitBy::Evenness),
             Strategy::FewestVms => {
@@ -139,6 +143,11 @@ impl Formula {
 
     /// The exact score of one host, by term.
     pub(crate) fn score(&self, problem: &Problem, request: &Request, host: HostIx) -> Breakdown {
+        if let Some(keeping) = &request.keeping {
+            let kept = points(problem.losses.cost_afresh(keeping, host));
+            let policy = problem.policies.points(host).into();
+            return Breakdown { policy, ..Breakdown::of_terms([kept, 0, 0, 0, 0]) };
+        }
         let values = [
             self.fit(problem, request, host),
             self.affinity(problem, request, host),

@@ -184,6 +184,7 @@ fn each_strategy_has_its_own_order() {
     check_strategy(Strategy::Spread, None, [2, 0, 3, 1]);
     check_strategy(Strategy::FewestVms, None, [2, 0, 3, 1]);
     check_strategy(Strategy::Consolidate, None, [1, 3, 0, 2]);
+    check_strategy(Strategy::LeastFragmentation, None, [1, 3, 0, 2]);
     check_strategy(Strategy::RoundRobin, None, [0, 1, 2, 3]);
     check_strategy(Strategy::RoundRobin, Some(1), [2, 3, 0, 1]);
     check_strategy(Strategy::RoundRobin, Some(3), [0, 1, 2, 3]);

@@ -32,7 +32,7 @@ pub fn compare(
 
 fn score(problem: &mut Problem, vm: &Vm, how: &How, host: HostIx) -> Scored {
     let formula = Formula::new(how.strategy, &how.weights, vm.hints.bursty);
-    let request = Request::compile(problem, vm, formula.crowding());
+    let request = Request::for_strategy(problem, vm, &formula, how.strategy);
     let mut one = Mask::default();
     one.reset_to_one(host);
     // The points of policies are known once they were asked.

@@ -1,6 +1,7 @@
-//! Fragmentation gradient descent, as published: a host's fragmentation is the idle GPU that the
-//! mix's shapes could not use, and a placement scores 100 x sigmoid of what it takes away from it,
-//! rounded down. The rounding is part of the method: it makes ties, which go by index.
+//! Fragmentation gradient descent, as published: a host's fragmentation is the idle GPU that
+//! typical shapes could not use, and a placement scores 100 x sigmoid of what it takes away from it,
+//! rounded down. The rounding is part of the method: it makes ties, which go by index. Typical are
+//! the commonest shapes that make up 95 % of the mix, and memory is no part of a shape.
 
 use super::host_state::HostState;
 use super::mix::Mix;
@@ -20,6 +21,9 @@ const RISES: [Micros; 49] = [
     3_178_054, 3_476_099, 3_891_821, 4_595_120,
 ];
 
+/// Shapes are typical until they make up so much of the mix.
+const TYPICAL_PERCENT: u128 = 95;
+
 #[derive(Clone, Debug, Default)]
 pub struct Fragmentation {
     shapes: Vec<(Shape, u64)>,
@@ -28,10 +32,19 @@ pub struct Fragmentation {
 
 impl Fragmentation {
     pub fn of(mix: &Mix) -> Self {
-        Self {
-            shapes: mix.entries().to_vec(),
-            total: mix.entries().iter().map(|(_, weight)| weight).sum(),
-        }
+        let mix = mix.map(|shape| Shape { memory_mib: 0, ..*shape });
+        let mut shapes = mix.entries().to_vec();
+        shapes.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+        let all: u128 = shapes.iter().map(|(_, weight)| u128::from(*weight)).sum();
+        let mut total = 0u64;
+        let typical = shapes.iter().take_while(|(_, weight)| {
+            let wanted = u128::from(total) * 100 < all * TYPICAL_PERCENT;
+            total += weight * u64::from(wanted);
+            wanted
+        });
+        let typical = typical.count();
+        shapes.truncate(typical);
+        Self { shapes, total }
     }
 
     /// Idle GPU that the shapes of the mix could not use, by how often they come.
@@ -85,5 +98,16 @@ mod tests {
         // 400 is of use to nobody, 600 not to a quarter of those who come; nor is a single whole GPU.
         assert_eq!(of(&[400, 600]), 400_000 + 600_000 / 4);
         assert_eq!(of(&[1000]), 1_000_000 / 4);
+    }
+
+    #[test]
+    fn rare_shapes_and_memory_do_not_count() {
+        let (share, rare) = (Shape::of_share(1000, 9, 500), Shape::of_share(1000, 9, 600));
+        let of = |weights: [u64; 2]| {
+            let mix = Mix::given([(share, weights[0]), (rare, weights[1])]);
+            Fragmentation::of(&mix).of_state(&HostState::new(8000, 8, 0, &[550]))
+        };
+        assert_eq!(of([95, 5]), 0);
+        assert_eq!(of([94, 6]), 550_000 * 6 / 100);
     }
 }

@@ -90,6 +90,7 @@ impl Fleet {
                 .map(|host| u32::from(host.gpus) * u32::from(WHOLE))
                 .max()
                 .unwrap_or(0),
+            models: hosts.iter().fold(0, |models, host| models | 1 << host.model),
         };
         let (mix, learning) = match knowledge {
             Knowledge::Given(mix) => (mix, None),
@@ -190,12 +191,7 @@ impl Fleet {
     }
 
     fn scarcity(&self, shape: &Shape) -> Scarcity {
-        let free = self.left.iter().sum();
-        Scarcity {
-            places: self.scoring.guards.costs(shape, &self.places, free),
-            models: self.scoring.confined.costs(shape, &self.left),
-            price: i64::from(shape.gpus) * i64::from(self.scoring.prices.of_share(shape.milli)),
-        }
+        self.scoring.scarcity(shape, &self.places, &self.left)
     }
 
     fn cheapest_by_scan(&self, shape: &Shape, scarcity: &Scarcity) -> Cheapest {

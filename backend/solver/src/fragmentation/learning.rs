@@ -1,43 +1,54 @@
 //! When a mix that is learned has moved so far that prices should be made anew.
 
 use super::mix::Mix;
-use std::hash::Hash;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-/// The mix is looked at after this many arrivals, then whenever a quarter more have come.
+/// The mix is looked at after this many arrivals, then whenever half as many more have come.
 const FIRST_LOOK: u64 = 8;
 /// And at the latest after so many more.
 const LATEST_LOOK: u64 = 4096;
 /// This much of the mix has to be different.
 const MOVED_PERMILLE: u64 = 20;
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learning<S> {
     mix: Mix<S>,
     /// The mix that prices were last made of.
-    priced: Mix<S>,
+    priced: Arc<Mix<S>>,
     next_look: u64,
 }
 
 impl<S> Default for Learning<S> {
     fn default() -> Self {
-        Self { mix: Mix::default(), priced: Mix::default(), next_look: FIRST_LOOK }
+        Self { mix: Mix::default(), priced: Arc::default(), next_look: FIRST_LOOK }
     }
 }
 
-impl<S: Copy + Ord + Hash> Learning<S> {
+impl<S: Clone + Ord> Learning<S> {
     /// Counts an arrival. Gives the mix if it is time to make prices of it.
-    pub fn observe(&mut self, shape: S) -> Option<&Mix<S>> {
+    pub fn observe(&mut self, shape: S) -> Option<&Arc<Mix<S>>> {
         self.mix.observe(shape);
         if self.mix.arrivals() < self.next_look {
             return None;
         }
         self.next_look =
-            self.mix.arrivals() + (self.mix.arrivals() / 4).clamp(FIRST_LOOK, LATEST_LOOK);
+            self.mix.arrivals() + (self.mix.arrivals() / 2).clamp(FIRST_LOOK, LATEST_LOOK);
         if self.mix.distance_permille(&self.priced) < MOVED_PERMILLE {
             return None;
         }
-        self.priced = self.mix.clone();
+        self.priced = Arc::new(self.mix.clone());
         Some(&self.priced)
+    }
+
+    /// Arrivals counted so far.
+    pub fn arrivals(&self) -> u64 {
+        self.mix.arrivals()
+    }
+
+    /// The mix to make prices of.
+    pub fn priced(&self) -> &Arc<Mix<S>> {
+        &self.priced
     }
 }
 

@@ -1,8 +1,7 @@
 //! Which shapes come, and how often: given as ratios, or learned from those that came.
 
 use super::shape::Shape;
-use rustc_hash::FxHashMap;
-use std::hash::Hash;
+use serde::{Deserialize, Serialize};
 
 /// Arrivals after which an arrival counts half as much as a new one.
 const HALF_LIFE: u64 = 1 << 14;
@@ -18,30 +17,27 @@ const HIGHEST: u64 = 1 << 40;
 const MOST_SHAPES: usize = 4096;
 
 /// Shapes with weights. Only ratios of the weights mean anything.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mix<S = Shape> {
+    /// In order of the shapes, so that it does not matter in which order they came.
     entries: Vec<(S, u64)>,
-    row: FxHashMap<S, usize>,
     next: u64,
     arrivals: u64,
 }
 
 impl<S> Default for Mix<S> {
     fn default() -> Self {
-        Self { entries: Vec::new(), row: FxHashMap::default(), next: 0, arrivals: 0 }
+        Self { entries: Vec::new(), next: 0, arrivals: 0 }
     }
 }
 
-impl<S: Copy + Ord + Hash> Mix<S> {
+impl<S: Clone + Ord> Mix<S> {
     /// Shapes with the ratios in which they come.
     pub fn given(ratios: impl IntoIterator<Item = (S, u64)>) -> Self {
         let mut mix = Self::default();
         for (shape, weight) in ratios {
             mix.add(shape, weight);
         }
-        // The order must not tell in which order the shapes were listed.
-        mix.entries.sort_unstable();
-        mix.row = mix.entries.iter().enumerate().map(|(row, (shape, _))| (*shape, row)).collect();
         mix
     }
 
@@ -65,6 +61,17 @@ impl<S: Copy + Ord + Hash> Mix<S> {
         self.arrivals
     }
 
+    /// What the latest arrival weighs; nothing in a mix that is given.
+    pub fn latest(&self) -> u64 {
+        self.next
+    }
+
+    /// The same of other shapes. Those that become equal are counted together.
+    pub fn map<T: Clone + Ord>(&self, shape: impl Fn(&S) -> T) -> Mix<T> {
+        let entries = self.entries.iter().map(|(one, weight)| (shape(one), *weight));
+        Mix { next: self.next, arrivals: self.arrivals, ..Mix::given(entries) }
+    }
+
     /// Shapes and weights.
     pub fn entries(&self) -> &[(S, u64)] {
         &self.entries
@@ -81,7 +88,7 @@ impl<S: Copy + Ord + Hash> Mix<S> {
             return if total == others { 0 } else { 1000 };
         }
         let gained = self.entries.iter().map(|(shape, weight)| {
-            let before = other.row.get(shape).map_or(0, |row| other.entries[*row].1);
+            let before = other.row(shape).map_or(0, |row| other.entries[row].1);
             (u128::from(*weight) * others).saturating_sub(u128::from(before) * total)
         });
         (gained.sum::<u128>() * 1000 / (total * others)) as u64
@@ -92,30 +99,28 @@ impl<S: Copy + Ord + Hash> Mix<S> {
     }
 
     fn add(&mut self, shape: S, weight: u64) {
-        let row = *self.row.entry(shape).or_insert(self.entries.len());
-        match self.entries.get_mut(row) {
-            Some(entry) => entry.1 += weight,
-            None => self.entries.push((shape, weight)),
+        match self.row(&shape) {
+            Ok(row) => self.entries[row].1 += weight,
+            Err(row) => self.entries.insert(row, (shape, weight)),
         }
+    }
+
+    fn row(&self, shape: &S) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(other, _)| other.cmp(shape))
     }
 
     fn scale_back(&mut self) {
         let factor = self.next / FIRST;
         self.next = FIRST;
         self.entries.iter_mut().for_each(|entry| entry.1 /= factor);
-        self.keep(|weight| weight > 0);
+        self.entries.retain(|entry| entry.1 > 0);
     }
 
     fn forget_the_rarest(&mut self) {
         let mut weights: Vec<u64> = self.entries.iter().map(|entry| entry.1).collect();
         let (_, median, _) = weights.select_nth_unstable(MOST_SHAPES / 2);
         let median = *median;
-        self.keep(|weight| weight > median);
-    }
-
-    fn keep(&mut self, worth_keeping: impl Fn(u64) -> bool) {
-        self.entries.retain(|entry| worth_keeping(entry.1));
-        self.row = self.entries.iter().enumerate().map(|(row, (shape, _))| (*shape, row)).collect();
+        self.entries.retain(|entry| entry.1 > median);
     }
 }
 
@@ -140,7 +145,7 @@ mod tests {
         let mut mix = Mix::default();
         (0..HALF_LIFE).for_each(|_| mix.observe(shape(100)));
         (0..HALF_LIFE).for_each(|_| mix.observe(shape(200)));
-        let weight = |milli| mix.entries()[mix.row[&shape(milli)]].1 as f64;
+        let weight = |milli| mix.entries()[mix.row(&shape(milli)).unwrap()].1 as f64;
         assert!((weight(200) / weight(100) - 2.0).abs() < 0.05, "{}", weight(200) / weight(100));
     }
 

@@ -1,11 +1,12 @@
 //! How a host is chosen among those that can take a shape: six ways to count the cost.
 
-use super::confined::Confined;
+use super::confined::{ByModel, Confined};
 use super::fgd::{self, Fragmentation};
-use super::guards::{Guards, Lost};
+use super::guards::{Guards, Lost, Places};
 use super::host_state::HostState;
 use super::mix::Mix;
 use super::prices::Prices;
+use super::search::Scarcity;
 use super::shape::{Shape, WHOLE};
 use super::worth::{Sums, Worth};
 
@@ -18,7 +19,7 @@ pub enum Policy {
     Fgd,
     /// The first host with room.
     FirstFit,
-    /// The host that is left with least, over all resources as parts of the largest host's.
+    /// The host that is left with least CPU and GPU, as parts of the largest host's.
     BestFit,
     /// The host whose free room points least in the direction of the demand.
     DotProduct,
@@ -60,6 +61,8 @@ pub struct Largest {
     pub cpu_millis: u32,
     pub memory_mib: u32,
     pub gpu_millis: u32,
+    /// The models that hosts have, by bit.
+    pub models: u64,
 }
 
 /// What a shape costs on a host, apart from what is scarce in the whole fleet.
@@ -86,7 +89,7 @@ impl Scoring {
             largest,
             worth: Worth::of(of_interest, &prices),
             guards: Guards::of(of_interest, &prices),
-            confined: Confined::of(of_interest, &prices),
+            confined: Confined::of(of_interest, &prices, largest.models),
             fragmentation: Fragmentation::of(if policy == Policy::Fgd { mix } else { &none }),
             prices,
         }
@@ -109,6 +112,26 @@ impl Scoring {
             return None;
         }
         state.ways(shape).map(|way| self.cost_of_way(shape, state, measured, way)).min()
+    }
+
+    /// The same, if a share has to come from the smallest hole that has it.
+    pub fn cost_of_tightest(
+        &self,
+        shape: &Shape,
+        state: &HostState,
+        measured: &Measured,
+    ) -> Option<Cost> {
+        let way = state.fits(shape).then(|| state.ways(shape).next())??;
+        Some(self.cost_of_way(shape, state, measured, way))
+    }
+
+    /// What is scarce just now, for one shape, in a fleet that has these places and this much left.
+    pub fn scarcity(&self, shape: &Shape, places: &Places, left: &ByModel) -> Scarcity {
+        Scarcity {
+            places: self.guards.costs(shape, places, left.iter().sum()),
+            models: self.confined.costs(shape, left),
+            price: i64::from(shape.gpus) * i64::from(self.prices.of_share(shape.milli)),
+        }
     }
 
     fn cost_of_way(
@@ -140,13 +163,12 @@ impl Scoring {
     fn left_over(&self, after: &HostState) -> i64 {
         let part = |left: u32, most: u32| i64::from(left) * 1_000_000 / i64::from(most.max(1));
         part(after.cpu_millis, self.largest.cpu_millis)
-            + part(after.memory_mib, self.largest.memory_mib)
             + part(after.idle_millis(), self.largest.gpu_millis)
     }
 
     fn alignment(&self, shape: &Shape, state: &HostState) -> i64 {
         let part = |amount: u32, most: u32| i64::from(amount) * 100_000 / i64::from(most.max(1));
-        let Largest { cpu_millis, memory_mib, gpu_millis } = self.largest;
+        let Largest { cpu_millis, memory_mib, gpu_millis, .. } = self.largest;
         part(shape.cpu_millis, cpu_millis) * part(state.cpu_millis, cpu_millis)
             + part(shape.memory_mib, memory_mib) * part(state.memory_mib, memory_mib)
             + part(shape.gpu_millis(), gpu_millis) * part(state.idle_millis(), gpu_millis)
@@ -159,6 +181,13 @@ pub struct Measured {
     pub sums: Sums,
     /// Worth, or fragmentation.
     level: i64,
+}
+
+impl Measured {
+    /// What the whole host is worth, by the policy that counts worth.
+    pub fn worth(&self) -> i64 {
+        self.level
+    }
 }
 
 fn unpacked(shape: &Shape, state: &HostState, way: usize) -> i64 {

@@ -19,7 +19,7 @@ const STEPS: usize = WHOLE as usize / STEP;
 
 /// Changed demands that are averaged, and by how much of itself a demand is changed at most.
 const CHANGED: u64 = 16;
-const CHANGE: f64 = 0.3;
+const CHANGE: f64 = 0.15;
 
 /// A dual simplex ends long before; a bound on what rounding could do.
 const MOST_PIVOTS: usize = 400;

@@ -25,7 +25,7 @@ pub struct Scarcity {
 }
 
 impl Scarcity {
-    fn adds(&self, model: u8, lost: Lost) -> i64 {
+    pub fn adds(&self, model: u8, lost: Lost) -> i64 {
         // A thousandth of a millionth of a GPU is a step of cost.
         (self.models[usize::from(model)] * self.price + Guards::dearest(&self.places, lost)) * STEP
     }

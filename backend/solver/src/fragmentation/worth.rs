@@ -16,7 +16,7 @@ use super::shape::Shape;
 pub const GPU_WORTH: i64 = 1_000_000_000;
 
 /// Weight of what the host could give, in thousandths of the first part.
-const GIVABLE_PERMILLE: i64 = 200;
+const GIVABLE_PERMILLE: i64 = 150;
 
 /// A fed part of 1.
 const ALL: u64 = 1 << 16;

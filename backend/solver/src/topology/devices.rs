@@ -2,8 +2,8 @@
 
 use super::layout::{Layout, Pool, bits};
 use cluster::{
-    Bindings, CoreClass, Cores, GpuBinding, GpuShare, MAX_PAGE_SIZES, NodeBinding, PciFunction,
-    Siblings,
+    Bindings, CoreClass, Cores, GpuBinding, GpuShare, MAX_PAGE_SIZES, Name, NodeBinding,
+    PciFunction, Siblings,
 };
 use std::sync::Arc;
 
@@ -115,6 +115,20 @@ impl Devices {
             Some(used) if used.slices == 0 => 1000 - used.milli,
             _ => 0,
         }
+    }
+
+    /// The same of every GPU.
+    pub(crate) fn gpus_free_milli(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..self.gpus.len()).map(|gpu| self.gpu_free_milli(gpu))
+    }
+
+    pub(crate) fn gpu_models(&self) -> impl Iterator<Item = &Name> {
+        self.layout.hardware.gpus.iter().map(|gpu| &gpu.model)
+    }
+
+    /// Whether some GPU is cut into pieces.
+    pub(crate) fn has_pieces(&self) -> bool {
+        self.gpus.iter().any(|used| used.slices != 0)
     }
 
     /// All that decides whether a request can be bound: amounts, but not which threads and

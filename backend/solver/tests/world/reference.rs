@@ -31,6 +31,16 @@ pub(crate) fn place(world: &World, vm: &Vm, how: &How) -> Choice {
             let after = how.round_robin_after;
             candidates.sort_by_key(|chosen| after.is_some_and(|after| chosen.host <= after));
         }
+        // Without GPUs all hosts are worth the same, and the less CPU is left the better.
+        Strategy::LeastFragmentation => {
+            let left = |chosen: &Chosen| {
+                let left = world.host(chosen.host).allocatable(Dim::CPU_MILLIS);
+                let taken = taken(world, chosen.host, Dim::CPU_MILLIS)
+                    + chosen.committed.get(Dim::CPU_MILLIS);
+                (left.saturating_sub(taken) / 128).min(4095)
+            };
+            candidates.sort_by_key(|chosen| (-chosen.score, left(chosen)));
+        }
         _ => candidates.sort_by_key(|chosen| -chosen.score),
     }
     let mut candidates = candidates.into_iter();
@@ -203,7 +213,10 @@ pub(crate) fn score(world: &World, vm: &Vm, ix: HostIx, how: &How) -> Breakdown 
         weights[Term::Load.row()] *= 2;
     }
     match how.strategy {
-        Strategy::BestFit | Strategy::BestFitDecreasing | Strategy::WorstFit => {
+        Strategy::BestFit
+        | Strategy::BestFitDecreasing
+        | Strategy::WorstFit
+        | Strategy::LeastFragmentation => {
             weights = [100, 0, 0, 0, 0];
         }
         Strategy::LeastLoaded | Strategy::FewestVms => weights = [0, 0, 100, 0, 0],
@@ -250,6 +263,7 @@ fn fit(world: &World, vm: &Vm, ix: HostIx, strategy: Strategy) -> i64 {
     match strategy {
         Strategy::BestFit | Strategy::BestFitDecreasing => mean,
         Strategy::WorstFit => 1000 - mean,
+        Strategy::LeastFragmentation => 1000,
         _ => 1000 - (highest - mean),
     }
 }

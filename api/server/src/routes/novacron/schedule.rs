@@ -390,7 +390,8 @@ fn most(strategy: Strategy, weights: &Weights) -> i64 {
         | Strategy::BestFitDecreasing
         | Strategy::WorstFit
         | Strategy::LeastLoaded
-        | Strategy::FewestVms => 100_000,
+        | Strategy::FewestVms
+        | Strategy::LeastFragmentation => 100_000,
         _ => {
             let sum: i64 = Term::ALL.iter().map(|term| i64::from(weights.get(*term))).sum();
             sum.saturating_mul(1000).max(1)
