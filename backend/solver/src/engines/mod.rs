@@ -7,11 +7,13 @@ mod annealing;
 mod conflict;
 mod csp;
 mod greedy;
+mod lns;
 
 pub use annealing::Annealing;
 pub use conflict::{Conflict, Requirement, conflict};
 pub use csp::Csp;
 pub use greedy::Greedy;
+pub use lns::Lns;
 
 use crate::assignment::{Budget, Model, Outcome};
 use cluster::assignment::Problem;
