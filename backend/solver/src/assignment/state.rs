@@ -251,12 +251,25 @@ impl<'m> State<'m> {
 
     /// How the objective changes when a VM that is not placed comes to a host that has room.
     pub fn place_delta(&self, vm: u32, host: u32) -> i64 {
+        self.own_place_delta(vm, host) + self.highest_place_delta(vm, host)
+    }
+
+    /// The part of it that is about the VM and the host alone.
+    #[inline]
+    pub(crate) fn own_place_delta(&self, vm: u32, host: u32) -> i64 {
         let (goals, demand, used) = (&self.model.goals, self.model.demand(vm), self.used(host));
         let more = |resource: usize| used[resource].wrapping_add(demand[resource]);
-        let change = Change { vm, from: NOWHERE, to: host };
         goals.host(host, self.vms_on(host).len() as u32 + 1, more) - self.host_cost[host as usize]
             + goals.vm(vm, host)
-            + self.highest.arrival_delta(goals, change, more)
+    }
+
+    /// The part of it that is about maxima over the fleet: never below 0, for who comes only adds.
+    #[inline]
+    pub(crate) fn highest_place_delta(&self, vm: u32, host: u32) -> i64 {
+        let (demand, used) = (self.model.demand(vm), self.used(host));
+        let more = |resource: usize| used[resource].wrapping_add(demand[resource]);
+        let change = Change { vm, from: NOWHERE, to: host };
+        self.highest.arrival_delta(&self.model.goals, change, more)
     }
 
     pub fn shift(&mut self, vm: u32, to: u32) {

@@ -44,7 +44,12 @@ impl Engine for Annealing {
             stop_reason: StopReason::Stalled,
             steps: 0,
         };
-        let Some(start) = start else { return outcome };
+        let Some(start) = start else {
+            if budget.is_over() {
+                outcome.stop_reason = budget.reason();
+            }
+            return outcome;
+        };
         let mut search = Search::new(State::new(model, &start), Dice::new(task.seed));
         if model.vms() > 0 && model.hosts() > 1 {
             search.run(self, budget);

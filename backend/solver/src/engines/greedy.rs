@@ -27,7 +27,8 @@ impl Engine for Greedy {
                     found = Some(state);
                     break;
                 }
-                Err(_) if budget.is_over() => break,
+                // With nothing left over, another attempt would be the same.
+                Err(left) if left.is_empty() || budget.is_over() => break,
                 Err(left) => {
                     order.retain(|vm| !left.contains(vm));
                     order.splice(0..0, left);
@@ -78,7 +79,9 @@ fn attempt<'m>(
             None => left.push(vm),
         }
     }
-    if left.is_empty() && mend(&mut state) { Ok(state) } else { Err(left) }
+    // What VMs leave behind may be more than a host has, wherever they go.
+    let whole = left.is_empty() && mend(&mut state) && state.is_feasible();
+    if whole { Ok(state) } else { Err(left) }
 }
 
 /// The host where a VM that is not placed costs least; of equals the one with least room left.

@@ -7,12 +7,14 @@ mod annealing;
 mod conflict;
 mod csp;
 mod greedy;
+mod lns;
 mod rebalance;
 
 pub use annealing::Annealing;
 pub use conflict::{Conflict, Requirement, conflict};
 pub use csp::Csp;
 pub use greedy::Greedy;
+pub use lns::Lns;
 pub use rebalance::Rebalance;
 
 use crate::assignment::{Budget, Model, Outcome};

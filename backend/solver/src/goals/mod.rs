@@ -87,6 +87,11 @@ impl Goals {
         cost
     }
 
+    /// What a host takes for having any VM at all.
+    pub(crate) fn idle(&self, host: u32) -> i64 {
+        self.energy.iter().map(|goal| goal.host(host, 1)).sum()
+    }
+
     /// What a VM costs on a host.
     #[inline]
     pub(crate) fn vm(&self, vm: u32, host: u32) -> i64 {

@@ -31,13 +31,24 @@ impl Peak {
     /// What the host would be worth if it were the highest.
     pub(super) fn host(&self, host: u32, used: &impl Used) -> i64 {
         let capacity = &self.capacity[host as usize * self.stride..][..self.stride];
-        let worth = capacity.iter().enumerate().filter(|(_, capacity)| **capacity > 0).map(
-            |(resource, &capacity)| {
-                let product = i128::from(self.weight) * i128::from(used(resource));
-                ((product + i128::from(capacity) - 1) / i128::from(capacity)) as i64
-            },
-        );
+        let worth = capacity
+            .iter()
+            .enumerate()
+            .filter(|(_, capacity)| **capacity > 0)
+            .map(|(resource, &capacity)| self.worth(used(resource), capacity));
         worth.max().unwrap_or(0)
+    }
+
+    /// The weight x a utilisation, rounded up; in half the registers where the product fits.
+    #[inline]
+    fn worth(&self, used: i32, capacity: i32) -> i64 {
+        if self.weight <= i64::from(i32::MAX) {
+            let capacity = i64::from(capacity);
+            return (self.weight * i64::from(used) + capacity - 1) / capacity;
+        }
+        let (product, capacity) =
+            (i128::from(self.weight) * i128::from(used), i128::from(capacity));
+        ((product + capacity - 1) / capacity) as i64
     }
 
     /// The higher of `least` and what the host is worth.
