@@ -139,7 +139,7 @@ fn what_is_remembered_changes_no_answer() {
     for step in 0..400 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let dice = (random >> 33) as usize;
-        if dice % 4 == 0 && !placed.is_empty() {
+        if dice.is_multiple_of(4) && !placed.is_empty() {
             let (host, vm, bindings) = placed.swap_remove(dice / 4 % placed.len());
             if let Some(bindings) = bindings {
                 tiny.problem.give_back(host, &bindings).expect("taken parts");
