@@ -78,7 +78,7 @@ impl Models {
 
     /// All bits that a host's model can be.
     pub fn bits(&self) -> u64 {
-        (1u64 << self.0.len()) - 1 | 1 << OTHER
+        ((1u64 << self.0.len()) - 1) | (1 << OTHER)
     }
 
     /// The mix in bits.
