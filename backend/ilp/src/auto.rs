@@ -1,17 +1,19 @@
-//! Auto: picks what to run by the size of the problem and by what limits it, and says why.
+//! Auto: several engines on one problem, chosen by its size and by what limits the search.
 //!
-//! With a limit of steps: the relaxation's start or the greedy one, whichever is better, and
-//! annealing from there; the same answer every time. With a deadline and two threads: one anneals
-//! and then solves a few hosts at a time, the other solves the whole as a programme if it is small
-//! enough for a proof to come in time, and a few hosts at a time if not.
+//! Greed, or CSP where rules are beyond it, gives a start. With a limit of steps the relaxation
+//! adds a bound and another start, and large neighbourhoods are searched from the better one: the
+//! same answer every time, on any number of threads. With a deadline and two threads, one searches
+//! large neighbourhoods from the beginning; the other solves the relaxation and then the whole as
+//! a programme if it is small enough for that to raise the bound, or else searches as well. Towards
+//! the end those that search solve a few hosts at a time exactly, from the best answer of all.
 
+use crate::board::Board;
 use crate::engine::Ilp;
 use crate::hosts_at_a_time::improve;
 use crate::relaxation::relaxation;
 use solver::assignment::{Budget, Outcome, State, StopReason};
 use solver::dice::Dice;
-use solver::engines::{Annealing, Csp, Engine, Greedy, Task};
-use std::sync::{Mutex, PoisonError};
+use solver::engines::{Csp, Engine, Greedy, Lns, Task};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Auto {
@@ -21,46 +23,42 @@ pub struct Auto {
     pub tuning: Tuning,
 }
 
-/// What was found to work best on fleets of 40 to 500 hosts.
+/// Where one engine ends and the next begins. The defaults were compared on three instances, with
+/// 40, 100 and 500 hosts, one or two seeds each: enough to see what fails, not what is best.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
     /// Columns of counts up to which the whole is searched as one programme.
     pub whole_columns: usize,
+    /// Share of the time after which that begins, from the best answer until then.
+    pub start_share: f64,
     /// Hosts that are solved at once, and the seconds that this may take.
     pub hosts_at_a_time: usize,
     pub seconds_each: f64,
-    /// Share of the time that annealing gets where hosts are solved a few at a time as well.
-    pub annealing_share: f64,
-    /// Heat of annealing from a start that is good already.
-    pub heat: Annealing,
+    /// Share of the time after which hosts are solved a few at a time.
+    pub search_share: f64,
+    /// How large neighbourhoods are searched; the number of threads is `Auto`'s.
+    pub search: Lns,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
         Self {
             whole_columns: 1_500,
-            hosts_at_a_time: 6,
-            seconds_each: 0.4,
-            annealing_share: 0.6,
-            heat: Annealing { start_heat: 0.05, end_heat: 0.0005 },
+            start_share: 0.1,
+            hosts_at_a_time: 5,
+            seconds_each: 0.3,
+            search_share: 0.85,
+            search: Lns::default(),
         }
     }
 }
 
-/// The best answer so far, for all threads.
-struct Board(Mutex<Option<(i64, Vec<u32>)>>);
-
-impl Board {
-    fn offer(&self, objective: i64, hosts: &[u32]) {
-        let mut best = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if best.as_ref().is_none_or(|(known, _)| objective < *known) {
-            *best = Some((objective, hosts.to_vec()));
-        }
-    }
-
-    fn best(&self) -> Option<(i64, Vec<u32>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
+/// What is known besides the board's best answer.
+#[derive(Debug)]
+struct Known {
+    bound: i64,
+    proven: bool,
+    steps: u64,
 }
 
 impl Engine for Auto {
@@ -69,102 +67,138 @@ impl Engine for Auto {
     }
 
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
-        let model = task.model;
-        let board = Board(Mutex::new(None));
-        let offer = |outcome: &Outcome| {
-            if let (Some(objective), Some(hosts)) = (outcome.objective, &outcome.assignment) {
-                board.offer(objective, hosts);
-            }
-        };
+        let board = Board::default();
         if let Some(start) = task.start {
-            board.offer(State::new(model, start).objective(), start);
+            board.offer(State::new(task.model, start).objective(), start);
         }
-        offer(&Greedy.solve(task, &mut budget.part(u64::MAX)));
-        let mut bound = model.bound();
-        if let Some(relaxed) = relaxation(task.problem, model, budget.deadline()) {
-            bound = bound.max(relaxed.bound);
-            if let Some(start) = relaxed.start {
-                board.offer(State::new(model, &start).objective(), &start);
-            }
-        }
+        board.offer_outcome(&Greedy.solve(task, &mut budget.part(u64::MAX)));
         if board.best().is_none() {
-            // Rules that greed cannot mend: a search that sees them all.
-            offer(&Csp { first: true }.solve(task, &mut budget.part(u64::MAX)));
+            // Rules that greed cannot mend: a search that sees them all, and leaves time for others.
+            let outcome = Csp { first: true }.solve(task, &mut budget.share_of(0.5));
+            if outcome.is_infeasible() {
+                return Outcome { engine: "auto: csp, which found none".into(), ..outcome };
+            }
+            board.offer_outcome(&outcome);
         }
-        let columns = model.shapes() * model.hosts();
-        let whole = columns <= self.tuning.whole_columns;
         let Some((_, start)) = board.best() else {
             let outcome = Ilp { threads: self.threads }.solve(task, budget);
             return Outcome { engine: "auto: ilp, nothing else found a start".into(), ..outcome };
         };
         let task = Task { start: Some(&start), ..task };
-        let mut proof = None;
-        let (engine, steps) = if !self.timed {
-            let outcome = self.tuning.heat.solve(task, budget);
-            offer(&outcome);
-            ("auto: relaxation, then annealing for a number of steps".to_string(), outcome.steps)
+        let columns = task.model.shapes() * task.model.hosts();
+        let whole = columns <= self.tuning.whole_columns;
+        let (engine, known) = if !self.timed {
+            ("auto: large neighbourhoods".to_string(), self.by_steps(task, budget, &board))
         } else if self.threads < 2 {
-            let steps = self.search(task, budget.clone(), &board, 0);
-            ("auto: annealing, then a few hosts at a time".to_string(), steps)
-        } else if whole {
-            let steps = std::thread::scope(|scope| {
-                let heuristic = scope.spawn(|| self.search(task, budget.clone(), &board, 0));
-                let outcome = Ilp { threads: 1 }.solve(task, &mut budget.clone());
-                offer(&outcome);
-                if outcome.stop_reason == StopReason::Optimal {
-                    // Proven: what the other thread does cannot help any more.
-                    budget.deadline().tell(1.0);
-                }
-                proof = Some(outcome);
-                heuristic.join().unwrap_or(0)
-            });
-            (format!("auto: annealing beside one programme of {columns} columns"), steps)
+            let mut known = self.relax(task, budget, &board);
+            known.steps += self.search(task, budget, &board, 0);
+            ("auto: large neighbourhoods".to_string(), known)
         } else {
-            let steps = std::thread::scope(|scope| {
-                let other = scope.spawn(|| self.small_parts(task, budget, &board, 1));
-                self.search(task, budget.clone(), &board, 0) + other.join().unwrap_or(0)
-            });
-            (format!("auto: annealing beside a few hosts at a time, {columns} columns"), steps)
+            let beside = if whole { "one programme" } else { "the same" };
+            let engine = format!("auto: large neighbourhoods beside {beside}, {columns} columns");
+            (engine, self.side_by_side(task, budget, &board, whole))
         };
-        let optimal = proof.as_ref().is_some_and(|p| p.stop_reason == StopReason::Optimal);
-        let bound = proof.map_or(bound, |proof| proof.bound.max(bound));
         let (objective, assignment) = board.best().unzip();
-        let closed = optimal || objective.is_some_and(|objective| objective <= bound);
+        let closed = known.proven || objective.is_some_and(|objective| objective <= known.bound);
         Outcome {
             engine,
-            bound: objective.map_or(bound, |objective| bound.min(objective)),
+            bound: objective.map_or(known.bound, |objective| known.bound.min(objective)),
             objective,
             assignment,
             stop_reason: if closed { StopReason::Optimal } else { budget.reason() },
-            steps,
+            steps: known.steps,
         }
     }
 }
 
 impl Auto {
-    /// Annealing for a share of the time, then a few hosts at a time.
-    fn search(&self, task: Task<'_>, budget: Budget, board: &Board, number: u64) -> u64 {
-        let mut annealing = budget.share_of(self.tuning.annealing_share);
-        let outcome = self.tuning.heat.solve(task, &mut annealing);
-        if let (Some(objective), Some(hosts)) = (outcome.objective, &outcome.assignment) {
-            board.offer(objective, hosts);
+    fn lns(&self, threads: u32) -> Lns {
+        Lns { threads, ..self.tuning.search }
+    }
+
+    fn by_steps(&self, task: Task<'_>, budget: &mut Budget, board: &Board) -> Known {
+        let mut known = self.relax(task, budget, board);
+        if let Some((_, start)) = board.best() {
+            let task = Task { start: Some(&start), ..task };
+            let outcome = self.lns(self.threads).solve(task, budget);
+            board.offer_outcome(&outcome);
+            known.steps += outcome.steps;
         }
-        outcome.steps + self.small_parts(task, &budget, board, number)
+        known
+    }
+
+    fn side_by_side(&self, task: Task<'_>, budget: &Budget, board: &Board, whole: bool) -> Known {
+        std::thread::scope(|scope| {
+            let beside = scope.spawn(|| self.search(task, budget, board, 0));
+            let mut known = self.relax(task, budget, board);
+            if whole {
+                known.steps += self.neighbourhoods(task, budget, board, 1, self.tuning.start_share);
+                let start = board.best().map(|(_, hosts)| hosts);
+                let task = Task { start: start.as_deref(), ..task };
+                let outcome = Ilp { threads: 1 }.solve(task, &mut budget.clone());
+                board.offer_outcome(&outcome);
+                known.bound = known.bound.max(outcome.bound);
+                known.proven = outcome.stop_reason == StopReason::Optimal;
+            }
+            if known.proven {
+                // What the other thread does cannot help any more.
+                budget.deadline().tell(1.0);
+            } else {
+                known.steps += self.search(task, budget, board, 1);
+            }
+            known.steps += beside.join().unwrap_or(0);
+            known
+        })
+    }
+
+    /// The relaxation's bound, and its start on the board.
+    fn relax(&self, task: Task<'_>, budget: &Budget, board: &Board) -> Known {
+        let mut known = Known { bound: task.model.bound(), proven: false, steps: 0 };
+        if let Some(relaxed) = relaxation(task.problem, task.model, budget.deadline()) {
+            known.bound = known.bound.max(relaxed.bound);
+            if let Some(start) = relaxed.start {
+                board.offer(State::new(task.model, &start).objective(), &start);
+            }
+        }
+        known
+    }
+
+    /// Large neighbourhoods for a share of the time, then a few hosts at a time; the steps of both.
+    fn search(&self, task: Task<'_>, budget: &Budget, board: &Board, number: u64) -> u64 {
+        let share = self.tuning.search_share;
+        let steps = self.neighbourhoods(task, budget, board, number, share);
+        steps + self.small_parts(task, budget, board, &mut Dice::stream(task.seed, number))
+    }
+
+    /// Large neighbourhoods, from the best answer of all threads, until a share of the time is gone.
+    fn neighbourhoods(
+        &self,
+        task: Task<'_>,
+        budget: &Budget,
+        board: &Board,
+        number: u64,
+        share: f64,
+    ) -> u64 {
+        let start = board.best().map(|(_, hosts)| hosts);
+        let seed = Dice::stream(task.seed, number).bits();
+        let task = Task { start: start.as_deref(), seed, ..task };
+        let outcome = self.lns(1).solve(task, &mut budget.share_of(share));
+        board.offer_outcome(&outcome);
+        outcome.steps
     }
 
     /// Solves a few hosts at a time, from the best answer of all threads.
-    fn small_parts(&self, task: Task<'_>, budget: &Budget, board: &Board, number: u64) -> u64 {
+    fn small_parts(&self, task: Task<'_>, budget: &Budget, board: &Board, dice: &mut Dice) -> u64 {
         let Some((_, hosts)) = board.best() else { return 0 };
         let mut state = State::new(task.model, &hosts);
-        let mut dice = Dice::stream(task.seed, number);
         let mut steps = 0;
-        while !budget.deadline().is_over() {
+        while !budget.is_over() {
             if let Some((objective, hosts)) = board.best()
                 && objective < state.objective()
             {
                 state = State::new(task.model, &hosts);
             }
-            let hosts = self.pick(&state, &mut dice);
+            let hosts = self.pick(&state, dice);
             let seconds = self.tuning.seconds_each;
             if improve(task.problem, &mut state, &hosts, seconds, budget.deadline()) {
                 board.offer(state.objective(), state.assignment());

@@ -37,7 +37,8 @@ impl Engine for Ilp {
             assignment: None,
             objective: None,
             bound: model.bound(),
-            stop_reason: StopReason::Stalled,
+            // What stays true if there is no time for anything.
+            stop_reason: budget.reason(),
             steps: 0,
         };
         let mut lazy: HashSet<usize> = (0..problem.rules.len())

@@ -4,12 +4,13 @@
 //! small programme however many VMs it has. `Ilp` searches the whole problem and proves;
 //! `relaxation` solves it as a linear programme without rules between VMs, which is quick at any
 //! size and gives a bound and a good start; `improve` solves a few hosts at a time; `Auto` runs
-//! these beside annealing on as many threads as it is given.
+//! these beside large neighbourhoods on as many threads as it is given.
 //!
 //! Answers are whole numbers read off a floating-point solver: every assignment is built into a
 //! solver `State` and counts only if that one says that it is feasible, at the state's price.
 
 mod auto;
+mod board;
 mod engine;
 mod hosts_at_a_time;
 mod interrupt;
