@@ -6,7 +6,7 @@
 
 use crate::state::{HostEntry, State, VmEntry};
 use crate::{Core, fleet::HostRows};
-use cluster::{Column, Dimensions, HostIx, Name, Revision, VmIx, VmKey};
+use cluster::{Column, Constraint, Dimensions, HostIx, Name, Revision, VmIx, VmKey};
 use policy::ActiveSet;
 use solver::fragmentation::{Mix, Wanted};
 use solver::{How, Problem, Scratch};
@@ -22,6 +22,7 @@ pub struct Rows {
     vms: Column<VmIx, Option<Arc<VmEntry>>>,
     dimensions: Dimensions,
     policies: Arc<ActiveSet>,
+    constraints: Vec<Arc<Constraint>>,
     mix: Arc<Mix<Wanted>>,
     how: How,
 }
@@ -38,6 +39,7 @@ impl Core {
             vms: state.vms.rows().clone(),
             dimensions: state.dimensions().clone(),
             policies: Arc::clone(self.policies()),
+            constraints: state.constraints().map(|it| Arc::clone(&it.constraint)).collect(),
             mix: Arc::clone(state.mix().priced()),
             how: How {
                 weights: policy.weights,
@@ -63,6 +65,7 @@ impl Tables {
             hosts: HostRows::default(),
             vms: Column::new(),
             policies: Arc::default(),
+            constraints: Vec::new(),
             ..rows.clone()
         };
         let problem = Problem::new(rows.dimensions.len());
@@ -114,9 +117,9 @@ impl Tables {
 
     /// Asks something as if the VM were not placed.
     pub fn without<T>(&mut self, vm: &VmEntry, ask: impl FnOnce(&mut Self) -> T) -> T {
-        self.problem.remove_vm(vm.host, &vm.vm, &vm.committed);
+        remove(&mut self.problem, vm);
         let answer = ask(self);
-        self.problem.add_vm(vm.host, &vm.vm, &vm.committed);
+        add(&mut self.problem, vm);
         answer
     }
 
@@ -131,7 +134,7 @@ impl Tables {
         };
         for (_, gone) in old.vms.iter().filter(|(ix, _)| differs(*ix)) {
             if let Some(gone) = gone {
-                problem.remove_vm(gone.host, &gone.vm, &gone.committed);
+                remove(problem, gone);
             }
         }
         for (ix, _) in old.hosts.iter() {
@@ -146,8 +149,16 @@ impl Tables {
         }
         for (_, came) in rows.vms.iter().filter(|(ix, _)| differs(*ix)) {
             if let Some(came) = came {
-                problem.add_vm(came.host, &came.vm, &came.committed);
+                add(problem, came);
             }
+        }
+        let same = |(one, other): (&Arc<Constraint>, &Arc<Constraint>)| Arc::ptr_eq(one, other);
+        if old.constraints.len() != rows.constraints.len()
+            || !old.constraints.iter().zip(&rows.constraints).all(same)
+        {
+            let vms = rows.vms.iter().filter_map(|(_, entry)| entry.as_ref());
+            let vms = vms.map(|entry| (entry.host, entry.vm.as_ref()));
+            problem.set_constraints(&rows.constraints, vms);
         }
         if !Arc::ptr_eq(&old.policies, &rows.policies) || old.dimensions != rows.dimensions {
             let hosts: Vec<_> =
@@ -156,6 +167,21 @@ impl Tables {
             problem.set_policies(Arc::clone(&rows.policies), &rows.dimensions, hosts);
         }
     }
+}
+
+fn add(problem: &mut Problem, vm: &VmEntry) {
+    problem.add_vm(vm.host, &vm.vm, &vm.committed);
+    if let Some(bindings) = &vm.bindings {
+        // The engine has seen that they are free, and found its own tables to agree.
+        let _ = problem.take(vm.host, bindings);
+    }
+}
+
+fn remove(problem: &mut Problem, vm: &VmEntry) {
+    if let Some(bindings) = &vm.bindings {
+        let _ = problem.give_back(vm.host, bindings);
+    }
+    problem.remove_vm(vm.host, &vm.vm, &vm.committed);
 }
 
 /// Whether nothing but the VMs on it is different.

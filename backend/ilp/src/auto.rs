@@ -23,8 +23,9 @@ pub struct Auto {
     pub tuning: Tuning,
 }
 
-/// Where one engine ends and the next begins. The defaults were compared on three instances, with
-/// 40, 100 and 500 hosts, one or two seeds each: enough to see what fails, not what is best.
+/// Where one engine ends and the next begins. The defaults come from a few runs on three instances,
+/// with 40, 100 and 500 hosts and one seed: enough to see what fails, not what is best. How many
+/// hosts are solved at once, and for how long, was not compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
     /// Columns of counts up to which the whole is searched as one programme.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use formats::placement;
 use ilp::{Auto, Ilp, Tuning};
 use solver::assignment::{Budget, Model};
-use solver::engines::{Annealing, Csp, Engine, Greedy, Task, conflict};
+use solver::engines::{Annealing, Csp, Engine, Greedy, Lns, Task, conflict};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -43,6 +43,7 @@ enum Kind {
     Ilp,
     Greedy,
     Annealing,
+    Lns,
 }
 
 /// Without a limit, so long.
@@ -94,6 +95,7 @@ impl Placement {
             Kind::Ilp => Box::new(Ilp { threads }),
             Kind::Greedy => Box::new(Greedy),
             Kind::Annealing => Box::new(Annealing::default()),
+            Kind::Lns => Box::new(Lns { threads, ..Lns::default() }),
         }
     }
 }

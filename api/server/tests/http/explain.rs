@@ -172,3 +172,35 @@ async fn slots_are_counted_by_shape_in_bundles_and_priced() {
     assert_eq!(counted("?pool=none&shape=cpu_millis:1").await["shapes"][0]["slots"], 0);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn constraints_and_bound_parts_are_in_the_way_as_they_are_for_placing() {
+    let world = World::start().await;
+    add(
+        &world,
+        &json!({"id": "gpu", "capacity": {"cpu_millis": 8000, "memory_mib": 8192}, "hardware": {
+            "numa_nodes": [{"cores": 8, "memory_mib": 8192}], "gpus": [{"model": "A100"}]}}),
+    )
+    .await;
+    let vm = |id: &str| {
+        json!({"id": id, "demand": {"cpu_millis": 1000, "memory_mib": 512},
+               "topology": {"gpus": {"count": 1}}})
+    };
+    assert_eq!(explained(&world, &json!({"vm": vm("a")})).await["fits"], true);
+    let placed = world.send("POST /v1/placements", &json!({"vm": vm("a")}).to_string()).await;
+    assert_eq!(placed.json()["outcome"], "placed", "{placed:?}");
+    let told = explained(&world, &json!({"vm": vm("b"), "host_id": "gpu"})).await;
+    assert_eq!(told["obstacles"][0]["reason"], "gpus", "{told}");
+    assert_eq!(told["counterfactual"]["changes"][0]["kind"], "relax_topology", "{told}");
+    assert_eq!(explained(&world, &json!({"vm_id": "a"})).await["fits"], true, "its own is free");
+
+    let plain = json!({"id": "c", "demand": {"cpu_millis": 1000}});
+    assert_eq!(explained(&world, &json!({"vm": plain})).await["fits"], true);
+    let limit = json!({"type": "limit", "vms": {}, "level": "host", "max": 1});
+    let put = world.send("PUT /v1/constraints/one-each", &limit.to_string()).await;
+    assert!(put.status == 200 || put.status == 201, "{put:?}");
+    let told = explained(&world, &json!({"vm": plain, "host_id": "gpu"})).await;
+    assert_eq!(told["obstacles"][0]["reason"], "limit", "{told}");
+    assert!(told["obstacles"][0]["text"].to_string().contains("one-each"), "{told}");
+    world.stop().await;
+}

@@ -229,7 +229,7 @@ impl<'m> Search<'m> {
 
     fn run(&mut self, heat: Heat, budget: &mut Budget) {
         if self.usual == 0.0 {
-            self.start_anew(budget);
+            self.place_all_anew(budget);
             self.usual = self.usual_loss(budget);
         }
         let fall = ln(self.lns.end_heat / self.lns.start_heat);
@@ -296,7 +296,7 @@ impl<'m> Search<'m> {
     }
 
     /// Everything at once, by softened prices: those that greed goes by open too many hosts.
-    fn start_anew(&mut self, budget: &Budget) {
+    fn place_all_anew(&mut self, budget: &Budget) {
         let hosts = self.state.assignment().iter().copied();
         self.out.clear();
         self.out.extend((0..).zip(hosts));
