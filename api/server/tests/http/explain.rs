@@ -179,7 +179,7 @@ async fn constraints_and_bound_parts_are_in_the_way_as_they_are_for_placing() {
     add(
         &world,
         &json!({"id": "gpu", "capacity": {"cpu_millis": 8000, "memory_mib": 8192}, "hardware": {
-            "numa_nodes": [{"cores": 8, "memory_mib": 8192}], "gpus": [{"model": "A100"}]}}),
+            "numa_nodes": [{"cores": 8, "memory_mib": 8192}], "gpus": [{"model": "A100", "memory_mib": 40960}]}}),
     )
     .await;
     let vm = |id: &str| {
