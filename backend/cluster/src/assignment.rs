@@ -4,6 +4,10 @@
 //! tables and that `verify` reads for itself. Hosts, VMs and groups are rows of their tables.
 //! What each rule and goal means is said here once, and nowhere else.
 
+mod rule;
+
+pub use rule::{MAX_KEPT, Rule, Scope};
+
 use crate::{HostIx, MAX_AMOUNT, VmIx};
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +39,13 @@ pub struct Resource {
 pub struct Host {
     /// An amount for each resource.
     pub capacity: Vec<u64>,
-    /// The host's domain at each level. Domains have numbers of their own at every level.
+    /// The host's domain at each level, or `NO_DOMAIN`. Domains have numbers of their own at every
+    /// level.
     pub domains: Vec<u32>,
 }
+
+/// In place of a domain: the host is in none of the level.
+pub const NO_DOMAIN: u32 = u32::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vm {
@@ -46,26 +54,6 @@ pub struct Vm {
     pub initial: Option<HostIx>,
     /// The only hosts that may take it; all of them if there is no list.
     pub allowed: Option<Vec<HostIx>>,
-}
-
-/// Where members are counted: on each host, or in each domain of a level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Scope {
-    Host,
-    Level(u32),
-}
-
-/// What must hold, besides capacity and allowed hosts. Groups are rows of `Problem::groups`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Rule {
-    /// No domain has two members.
-    Apart { group: u32, scope: Scope },
-    /// Members are in at least this many domains.
-    Spread { group: u32, scope: Scope, domains: u32 },
-    /// Each domain with a member of `group` has a member of `needs`.
-    Dependency { group: u32, needs: u32, scope: Scope },
-    /// One domain has all members.
-    Together { group: u32, scope: Scope },
 }
 
 /// What is wished for. Each is a number that is better when smaller; weights are part of it.
@@ -129,7 +117,7 @@ pub enum ProblemError {
 pub const MAX_GOAL: u128 = 1 << 56;
 
 impl Problem {
-    /// The domain of a host within a scope.
+    /// The domain of a host within a scope; `NO_DOMAIN` if it has none.
     pub fn domain(&self, scope: Scope, host: HostIx) -> u32 {
         match scope {
             Scope::Host => host.0,
@@ -168,21 +156,9 @@ impl Problem {
             }
         }
         for (row, rule) in self.rules.iter().enumerate() {
-            self.check_rule(row, rule)?;
+            rule.check(row, self)?;
         }
         self.goals.iter().enumerate().try_for_each(|(row, goal)| self.check_goal(row, goal))
-    }
-
-    fn check_rule(&self, row: usize, rule: &Rule) -> Result<(), ProblemError> {
-        let (group, scope) = rule.subject();
-        within(|| format!("rules[{row}].group"), group, self.groups.len())?;
-        if let Rule::Dependency { needs, .. } = *rule {
-            within(|| format!("rules[{row}].needs"), needs, self.groups.len())?;
-        }
-        if let Scope::Level(level) = scope {
-            within(|| format!("rules[{row}].scope"), level, self.levels.len())?;
-        }
-        Ok(())
     }
 
     fn check_goal(&self, row: usize, goal: &Goal) -> Result<(), ProblemError> {
@@ -256,18 +232,6 @@ impl Problem {
     }
 }
 
-impl Rule {
-    /// The group that is told where to be, and where it is counted.
-    pub fn subject(&self) -> (u32, Scope) {
-        match *self {
-            Self::Apart { group, scope }
-            | Self::Spread { group, scope, .. }
-            | Self::Dependency { group, scope, .. }
-            | Self::Together { group, scope } => (group, scope),
-        }
-    }
-}
-
 fn length(field: impl Fn() -> String, found: usize, expected: usize) -> Result<(), ProblemError> {
     if found == expected {
         return Ok(());
@@ -331,6 +295,22 @@ mod tests {
         check(
             |problem| problem.rules.push(Rule::Apart { group: 0, scope: Scope::Level(0) }),
             "rules[0].scope names row 0, there are 0",
+        );
+        let rule = |problem: &mut Problem, rule| problem.rules.push(rule);
+        check(
+            |problem| rule(problem, Rule::Away { group: 0, from: 3, scope: Scope::Host }),
+            "rules[0].from names row 3, there are 1",
+        );
+        check(
+            |problem| rule(problem, Rule::Fence { group: 0, hosts: vec![HostIx(4)] }),
+            "rules[0].hosts names row 4, there are 1",
+        );
+        let spare = |keep| Rule::Spare { group: 0, hosts: vec![HostIx(0)], keep };
+        check(|problem| rule(problem, spare(vec![])), "rules[0].keep has 0 entries, 1 are needed");
+        check(
+            |problem| rule(problem, spare(vec![1 << 60])),
+            "rules[0].keep is 1152921504606846976, at most 36028797002186752 is allowed; use a \
+             larger unit",
         );
         check(
             |problem| problem.goals.push(Goal::Energy { resource: 0, hosts: vec![] }),

@@ -16,6 +16,7 @@ mod labels;
 mod name;
 mod plan;
 mod rules;
+mod shards;
 mod snapshot;
 mod topology;
 mod topology_bindings;
@@ -49,6 +50,7 @@ pub use rules::{
     Affinity, AffinityKind, Selector, SelectorOp, Spread, Strength, Subject, Taint, TaintEffect,
     Toleration, TolerationOp,
 };
+pub use shards::Shards;
 pub use snapshot::{Placed, Snapshot};
 pub use topology::{Level, Location};
 pub use topology_bindings::{
