@@ -59,13 +59,18 @@ fn part(problem: &Problem, state: &State<'_>, hosts: &[u32], vms: &[u32]) -> Pro
         let capacity = room.map(|(&free, &used)| (i64::from(free) + i64::from(used)) as u64);
         Host { capacity: capacity.collect(), domains: Vec::new() }
     };
+    let model = state.model();
     let vm = |&vm: &u32| {
         let row = &problem.vms[vm as usize];
         let known = |host: &HostIx| row_of.get(&host.0).map(|&row| HostIx(row));
         Vm {
             shape: row.shape,
             initial: row.initial.as_ref().and_then(known),
-            allowed: row.allowed.as_ref().map(|hosts| hosts.iter().filter_map(known).collect()),
+            // With the fences around it, which the part does not have as rules.
+            allowed: model.limited_to(vm).map(|_| {
+                let allowed = (0..).zip(hosts).filter(|(_, host)| model.allows(vm, **host));
+                allowed.map(|(row, _)| HostIx(row)).collect()
+            }),
         }
     };
     let mut part = Problem {

@@ -5,7 +5,7 @@
 
 mod rules;
 
-use cluster::assignment::{Goal, Problem, Scope};
+use cluster::assignment::{Goal, Problem, Rule, Scope};
 use cluster::{HostIx, VmIx};
 use good_lp::solvers::highs::HighsProblem;
 use good_lp::{
@@ -38,10 +38,20 @@ pub(crate) enum Column {
     },
     /// Moved VMs of the group that has most of them, by goal.
     Busiest(usize),
-    /// Whether a rule's group is in a domain.
+    /// Whether one of a set of VMs is in a domain.
     Present {
-        rule: usize,
+        set: usize,
+        scope: Scope,
         domain: u32,
+    },
+    /// Members in the emptiest of the domains that a skew looks at.
+    Fewest {
+        rule: usize,
+    },
+    /// Whether one who has to leave spare room of a resource is where it is kept.
+    Asked {
+        rule: usize,
+        resource: usize,
     },
 }
 
@@ -50,6 +60,8 @@ pub(crate) struct Programme {
     problem: HighsProblem,
     pub(crate) columns: Vec<Column>,
     pub(crate) members: Vec<Vec<VmIx>>,
+    /// The sets of `Column::Present`.
+    sets: Vec<Vec<VmIx>>,
     /// Part of every objective that no column has.
     pub(crate) constant: f64,
     pub(crate) integer: bool,
@@ -72,6 +84,7 @@ impl Programme {
             problem: programme,
             columns: builder.columns,
             members: builder.members,
+            sets: builder.sets,
             constant: builder.constant,
             integer,
         }
@@ -94,6 +107,10 @@ impl Programme {
                 }
             }
         }
+        let count = |set: &[VmIx], scope: Scope, domain: u32| {
+            let there = |vm: &&VmIx| problem.domain(scope, HostIx(hosts[vm.0 as usize])) == domain;
+            set.iter().filter(there).count() as u32
+        };
         let value = |column: &Column| match *column {
             Column::Count { class, host } => f64::from(counts[class][host]),
             Column::On(host) => f64::from(counts.iter().any(|counts| counts[host] > 0)),
@@ -125,13 +142,25 @@ impl Programme {
                 }
                 _ => 0.0,
             },
-            Column::Present { rule, domain } => {
-                let (group, scope) = problem.rules[rule].subject();
-                let mut members = problem.groups[group as usize].iter();
-                let there =
-                    |vm: &VmIx| problem.domain(scope, HostIx(hosts[vm.0 as usize])) == domain;
-                f64::from(members.any(there))
+            Column::Present { set, scope, domain } => {
+                f64::from(count(&self.sets[set], scope, domain) > 0)
             }
+            Column::Fewest { rule } => match &problem.rules[rule] {
+                Rule::Skew { of, scope, among, .. } => {
+                    let members = &different(&problem.groups[*of as usize]);
+                    let counts = among.iter().map(|&domain| count(members, *scope, domain));
+                    f64::from(counts.min().unwrap_or(0))
+                }
+                _ => 0.0,
+            },
+            Column::Asked { rule, resource } => match &problem.rules[rule] {
+                Rule::Spare { group, hosts: kept, .. } => {
+                    let asks = |vm: &&VmIx| problem.demand(**vm)[resource] > 0;
+                    let there = |vm: &VmIx| kept.contains(&HostIx(hosts[vm.0 as usize]));
+                    f64::from(problem.groups[*group as usize].iter().filter(asks).any(there))
+                }
+                _ => 0.0,
+            },
         };
         self.columns.iter().map(value).collect()
     }
@@ -144,10 +173,19 @@ fn peak(problem: &Problem, used: &[Vec<u64>]) -> f64 {
     shares.map(|(&used, &capacity)| used as f64 / capacity as f64).fold(0.0, f64::max)
 }
 
+/// The members of a group, each once.
+fn different(group: &[VmIx]) -> Vec<VmIx> {
+    let mut members = group.to_vec();
+    members.sort_unstable();
+    members.dedup();
+    members
+}
+
 struct Builder<'a> {
     problem: &'a Problem,
     integer: bool,
     members: Vec<Vec<VmIx>>,
+    sets: Vec<Vec<VmIx>>,
     variables: ProblemVariables,
     columns: Vec<Column>,
     objective: Expression,
@@ -163,6 +201,7 @@ impl<'a> Builder<'a> {
             problem,
             integer,
             members: Classes::of(problem).members(),
+            sets: Vec::new(),
             variables: ProblemVariables::new(),
             columns: Vec::new(),
             objective: Expression::default(),
@@ -223,7 +262,9 @@ impl<'a> Builder<'a> {
     /// How many of the class an empty host holds.
     fn fits(&self, class: usize, host: usize) -> f64 {
         let allowed = self.example(class).allowed.as_ref();
-        if allowed.is_some_and(|allowed| !allowed.contains(&HostIx(host as u32))) {
+        if allowed.is_some_and(|allowed| !allowed.contains(&HostIx(host as u32)))
+            || self.is_fenced(class, host)
+        {
             return 0.0;
         }
         let room = self.demand(class).iter().zip(&self.problem.hosts[host].capacity);
@@ -396,24 +437,6 @@ impl<'a> Builder<'a> {
             }
             self.rows.push(moved.leq(-all));
         }
-    }
-
-    /// The classes of a group with more than nothing in it, and what it has in a domain.
-    fn classes_in(&self, group: u32) -> Vec<usize> {
-        let group: HashSet<VmIx> = self.problem.groups[group as usize].iter().copied().collect();
-        (0..self.members.len()).filter(|&class| group.contains(&self.members[class][0])).collect()
-    }
-
-    fn in_domain(&self, classes: &[usize], scope: Scope, domain: u32) -> Expression {
-        let mut there = Expression::default();
-        for host in 0..self.problem.hosts.len() {
-            if self.problem.domain(scope, HostIx(host as u32)) == domain {
-                for count in classes.iter().filter_map(|&class| self.count[class][host]) {
-                    there.add_mul(1.0, count);
-                }
-            }
-        }
-        there
     }
 }
 

@@ -1,4 +1,4 @@
-//! The linear relaxation without rules between VMs: a bound at any size, and a start.
+//! The linear relaxation without rules but fences: a bound at any size, and a start.
 //!
 //! How loose: it lets hosts be on in part and VMs be cut, and groups meet. For fleets with many
 //! VMs on a host these are small things, and the bound is within a few per mille of the best
@@ -7,7 +7,7 @@
 use crate::programme::{Column, Programme};
 use crate::run::{Limits, run, whole};
 use cluster::VmIx;
-use cluster::assignment::Problem;
+use cluster::assignment::{Problem, Rule};
 use solver::assignment::{Deadline, Model, State};
 
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Relaxation {
 /// Solves the relaxation; `None` if the deadline is over before.
 pub fn relaxation(problem: &Problem, model: &Model, deadline: &Deadline) -> Option<Relaxation> {
     let mut free = problem.clone();
-    free.rules.clear();
+    free.rules.retain(|rule| matches!(rule, Rule::Fence { .. }));
     let programme = Programme::of(&free, false, 0.0);
     let (columns, members) = (programme.columns.clone(), programme.members.clone());
     let limits = Limits { deadline, seconds: None, threads: 1, gap: 0.0 };

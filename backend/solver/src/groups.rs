@@ -7,8 +7,7 @@
 
 use crate::domains::{Domains, LevelIx, Moved};
 use crate::tally::Tally;
-use cluster::{HostIx, Name, Subject, VmKey};
-use rustc_hash::FxHashMap;
+use cluster::{HostIx, Name, Shards, Subject, VmKey};
 use smallvec::SmallVec;
 
 /// A group's row; good while the group has members or repellers.
@@ -38,8 +37,8 @@ impl SubjectKey {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     /// Every placed VM.
-    vms: FxHashMap<VmKey, HostIx>,
-    by_key: FxHashMap<SubjectKey, GroupIx>,
+    vms: Shards<VmKey, HostIx>,
+    by_key: Shards<SubjectKey, GroupIx>,
     groups: Vec<Group>,
     free: Vec<GroupIx>,
 }

@@ -158,14 +158,22 @@ impl Inside {
         &self.home(ix).devices
     }
 
+    /// Hosts with the same number have as much free in the same places.
+    pub(crate) fn state(&self, ix: HostIx) -> u64 {
+        self.home(ix).state
+    }
+
+    /// What the VM takes of a host's cores and memory.
+    pub(crate) fn demand(&self, vm: &Vm, ix: HostIx) -> Amounts {
+        let millis = vm.demand.get(Dim::CPU_MILLIS);
+        let millis = taken_at(millis, vm.cpu_unit, self.home(ix).speed_permille);
+        Amounts::cpu_memory(millis, vm.demand.get(Dim::MEMORY_MIB))
+    }
+
     /// What the VM gets of a host, or what is missing there; `None` for VMs that ask for no parts.
     pub(crate) fn bind(&self, vm: &Vm, host: HostIx) -> Option<Result<Bindings, Box<Unbound>>> {
         let topology = vm.topology.as_deref()?;
-        let home = self.home(host);
-        let cpu_millis = vm.demand.get(Dim::CPU_MILLIS);
-        let cpu_millis = taken_at(cpu_millis, vm.cpu_unit, home.speed_permille);
-        let demand = Amounts::cpu_memory(cpu_millis, vm.demand.get(Dim::MEMORY_MIB));
-        Some(bind(&home.devices, topology, &demand))
+        Some(bind(self.devices(host), topology, &self.demand(vm, host)))
     }
 
     /// The first reason for which a host cannot bind the VM, if any.

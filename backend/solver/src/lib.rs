@@ -38,6 +38,7 @@ mod problem;
 mod request;
 mod room;
 mod score;
+mod sizes;
 pub mod slots;
 mod standing;
 mod tally;

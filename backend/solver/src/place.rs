@@ -79,10 +79,8 @@ pub fn place(problem: &mut Problem, scratch: &mut Scratch, vm: &Vm, how: &How) -
         }
         Strategy::LeastFragmentation => by_loss(problem, &request, scratch),
         _ => {
-            problem.room.refresh();
-            let slack = formula.most_fit(problem, &request) as i32;
             let Problem { standings, room, prices, .. } = &mut *problem;
-            let slot = standings.prepare(formula.view(), vm, slack, room, prices);
+            let slot = standings.prepare(formula.view(), vm, &request.asks, room, prices);
             let mut standing = standings.take(slot);
             let best = by_score(problem, &request, &formula, scratch, &mut standing);
             problem.standings.put_back(slot, standing);

@@ -6,6 +6,8 @@
 use crate::bits::{Bits, LANES};
 use crate::free::{Free, NO_HOST};
 use crate::guarantees::Guarantees;
+use crate::score::FitBy;
+use crate::sizes::{Size, Sizes};
 use cluster::{Amounts, CpuUnit, Dim, Foreign, Host, HostIx, Index, MAX_AMOUNT, Qos, Vm};
 use rustc_hash::FxHashMap;
 
@@ -25,7 +27,7 @@ pub(crate) struct Room {
     foreign: FxHashMap<HostIx, Foreign>,
     /// Over all hosts, by dimension.
     total: Vec<u64>,
-    smallest: Smallest,
+    sizes: Sizes,
 }
 
 /// One host's amounts of one dimension, side by side because they are read together.
@@ -71,6 +73,8 @@ pub(crate) struct Use {
     /// Sum of utilisations over the dimensions that the host has.
     pub(crate) sum: u32,
     pub(crate) highest: u16,
+    /// A dimension that is used that much.
+    tightest: u8,
     /// How many dimensions the host has.
     pub(crate) dimensions: u8,
     /// Those of others included.
@@ -82,15 +86,6 @@ impl Use {
     pub(crate) fn mean(&self) -> i64 {
         mean(self.sum, self.dimensions)
     }
-}
-
-/// The least that any host has, to bound from above what a demand adds to a host's utilisation.
-#[derive(Debug, Default)]
-struct Smallest {
-    allocatable: Vec<u32>,
-    dimensions: u8,
-    speed_permille: u32,
-    stale: bool,
 }
 
 /// What a VM asks for in one dimension, ready to be compared.
@@ -113,7 +108,7 @@ impl Ask {
         self.unit == CpuUnit::Raw
     }
 
-    fn taken_at(&self, speed_permille: u32) -> u64 {
+    pub(crate) fn taken_at(&self, speed_permille: u32) -> u64 {
         taken_at(self.amount, self.unit, speed_permille)
     }
 }
@@ -138,7 +133,7 @@ impl Room {
             hosts: Vec::new(),
             foreign: FxHashMap::default(),
             total: Vec::new(),
-            smallest: Smallest { stale: true, ..Smallest::default() },
+            sizes: Sizes::default(),
         };
         room.set_dimensions(dimensions.max(Dim::BUILT_IN));
         room
@@ -158,7 +153,6 @@ impl Room {
         self.cells = cells;
         self.free.resize_with(dimensions, || Free::with_rows(self.rows));
         self.total.resize(dimensions, 0);
-        self.smallest.allocatable.resize(dimensions, u32::MAX);
         self.guarantees.set_dimensions(dimensions, self.rows);
         self.dimensions = dimensions;
     }
@@ -204,6 +198,10 @@ impl Room {
     /// What is left of a dimension on a host; nothing where more is taken than there is.
     pub(crate) fn free(&self, host: HostIx, dim: Dim) -> u64 {
         self.allocatable(host, dim).saturating_sub(self.used(host, dim))
+    }
+
+    pub(crate) fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
     }
 
     /// What is left on a host for those who ask like this: guarantees take no part in overcommit.
@@ -256,29 +254,21 @@ impl Room {
         (highest.into(), mean(sum, before.dimensions))
     }
 
-    /// The most that taking these can add to the mean utilisation of any host, in permille.
-    pub(crate) fn most_added(&self, asks: &[Ask]) -> i64 {
-        // One more for each dimension, because utilisations before and after are rounded down,
-        // and one more for rounding the mean down.
-        let share = |ask: &Ask| {
-            let least = self.smallest.allocatable.get(ask.dim.row()).copied().unwrap_or(1);
-            let amount = ask.taken_at(self.smallest.speed_permille);
-            1 + i64::from(used_permille(amount, least))
-        };
-        1 + asks.iter().map(share).sum::<i64>() / i64::from(self.smallest.dimensions.max(1))
+    /// Changes when [`Room::most_added`] would say something else.
+    pub(crate) fn sizes_epoch(&self) -> (u64, usize) {
+        (self.sizes.epoch(), self.dimensions)
     }
 
-    /// Recomputes the smallest host if it was removed or changed.
-    pub(crate) fn refresh(&mut self) {
-        if !std::mem::take(&mut self.smallest.stale) {
-            return;
-        }
-        self.smallest.allocatable.fill(u32::MAX);
-        self.smallest.dimensions = u8::MAX;
-        self.smallest.speed_permille = u32::MAX;
-        for row in 0..self.rows {
-            self.note_smallest(row);
-        }
+    /// Which entry of [`Room::most_added`] is about this row.
+    pub(crate) fn kind(&self, row: usize) -> usize {
+        self.sizes.class(row) * self.dimensions + usize::from(self.hosts[row].tightest)
+    }
+
+    /// The most that taking these can add to how well a host is filled, for each kind of host.
+    pub(crate) fn most_added(&self, fit_by: FitBy, asks: &[Ask]) -> Vec<i64> {
+        let classes = 0..self.sizes.count();
+        let kinds = classes.flat_map(|class| (0..self.dimensions).map(move |dim| (class, dim)));
+        kinds.map(|(class, dim)| fit_by.most(self.sizes.added(class, dim, asks))).collect()
     }
 
     /// How large a demand is against the fleet's mean host, in millionths of its tightest
@@ -303,9 +293,10 @@ impl Room {
         let speed = u32::try_from(host.speed_permille()).unwrap_or(u32::MAX);
         self.hosts[ix.row()].speed_permille = speed;
         self.guarantees.put_host(ix.row(), host, speed);
+        let allocatable = self.cells(ix.row()).iter().map(|cell| cell.allocatable).collect();
+        self.sizes.put(ix.row(), Size { allocatable, speed_permille: speed });
         self.recount_foreign(ix, &host.foreign);
         self.patch(ix.row(), 0..self.dimensions);
-        self.note_smallest(ix.row());
     }
 
     pub(crate) fn remove_host(&mut self, ix: HostIx) {
@@ -314,6 +305,7 @@ impl Room {
         self.cells_mut(ix.row()).fill(Cell::default());
         self.hosts[ix.row()] = Use::default();
         self.guarantees.remove_host(ix.row());
+        self.sizes.remove(ix.row());
         for free in self.free.iter_mut().chain([&mut self.reference_cpu]) {
             free.set(ix.row(), NO_HOST);
         }
@@ -379,10 +371,12 @@ impl Room {
                 self.reference_cpu.set(row, reference.clamp(lowest, i32::MAX.into()) as i32);
             }
         }
-        let mut summary = Use { sum: 0, highest: 0, dimensions: 0, ..self.hosts[row] };
-        for cell in self.cells(row) {
+        let mut summary = Use { sum: 0, highest: 0, tightest: 0, dimensions: 0, ..self.hosts[row] };
+        for (dim, cell) in (0..).zip(self.cells(row)) {
             summary.sum += u32::from(cell.used_permille);
-            summary.highest = summary.highest.max(cell.used_permille);
+            if cell.used_permille > summary.highest {
+                (summary.highest, summary.tightest) = (cell.used_permille, dim);
+            }
             summary.dimensions += u8::from(cell.allocatable > 0);
         }
         self.hosts[row] = summary;
@@ -402,23 +396,6 @@ impl Room {
         for (total, cell) in self.total.iter_mut().zip(cells) {
             *total -= u64::from(cell.allocatable);
         }
-        self.smallest.stale |= self.hosts[row].dimensions > 0;
-    }
-
-    fn note_smallest(&mut self, row: usize) {
-        let host = self.hosts[row];
-        if host.dimensions == 0 {
-            return;
-        }
-        let smallest = &mut self.smallest;
-        let cells = &self.cells[row * self.dimensions..];
-        for (least, cell) in smallest.allocatable.iter_mut().zip(cells) {
-            if cell.allocatable > 0 {
-                *least = cell.allocatable.min(*least);
-            }
-        }
-        smallest.dimensions = host.dimensions.min(smallest.dimensions);
-        smallest.speed_permille = host.speed_permille.min(smallest.speed_permille);
     }
 
     fn reach(&mut self, rows: usize) {
@@ -432,6 +409,7 @@ impl Room {
             free.reach(self.rows);
         }
         self.guarantees.reach(self.rows);
+        self.sizes.reach(self.rows);
     }
 
     pub(crate) fn rows(&self) -> usize {

@@ -21,6 +21,7 @@ use crate::fragmentation::points;
 use crate::problem::Problem;
 use crate::request::Request;
 use crate::room::Use;
+use crate::sizes::Added;
 use crate::standing::View;
 use cluster::{Breakdown, HostIx, Strategy, Term};
 use policy::Weights;
@@ -56,6 +57,15 @@ impl FitBy {
             FitBy::Evenness => 1000 - (highest - mean),
             FitBy::Mean => mean,
             FitBy::Spare => 1000 - mean,
+        }
+    }
+
+    /// The most by which the value rises with what a demand adds.
+    pub(crate) fn most(self, added: Added) -> i64 {
+        match self {
+            FitBy::Evenness => added.most_to_mean - added.least_to_highest,
+            FitBy::Mean => added.most_to_mean,
+            FitBy::Spare => -added.least_to_mean,
         }
     }
 }
@@ -128,16 +138,6 @@ impl Formula {
             fit: self.weight(Term::Fit),
             load: self.weight(Term::Load),
             cost: self.weight(Term::Cost),
-        }
-    }
-
-    /// The most that the demand can add to a standing that was made without it.
-    pub(crate) fn most_fit(&self, problem: &Problem, request: &Request) -> i64 {
-        match self.fit_by {
-            FitBy::Evenness | FitBy::Mean => {
-                self.weight(Term::Fit) * problem.room.most_added(&request.asks)
-            }
-            FitBy::Spare => 0,
         }
     }
 

@@ -4,7 +4,8 @@
 //! request with the same demand and weights; whatever else a request says adds to it.
 //!
 //! A value starts as a bound from above, which costs next to nothing: the sum without a demand,
-//! kept for all demands together, and the most that this demand can add to it. It is made exact
+//! kept for all demands together, and the most that this demand can add to it on a host of its
+//! kind (see `sizes`). It is made exact
 //! when a search for the best looks at it, and stays so until the host changes. So a demand that
 //! is new, or rare, or finds many hosts changed, costs only what the best hosts cost. Columns
 //! follow the hosts lazily: a log of changed rows tells which values to start again with.
@@ -56,8 +57,10 @@ pub(crate) struct Standing {
     exact: Bits,
     /// At least the highest value of each block.
     highest: Vec<i32>,
-    /// What was added to the base to make bounds.
-    slack: i32,
+    /// What was added to the base to make bounds, by kind of host.
+    slack: Vec<i32>,
+    /// The sizes that the slack was worked out from.
+    sizes: (u64, usize),
     /// How many changes the column has followed.
     followed: u64,
     /// The prices' epoch that the column was made in.
@@ -80,12 +83,12 @@ impl Default for Standings {
 }
 
 impl Standings {
-    /// Brings the column to judge hosts by up to date. A demand adds at most `slack` to any sum.
+    /// Brings the column to judge hosts by up to date.
     pub(crate) fn prepare(
         &mut self,
         view: View,
         vm: &Vm,
-        slack: i32,
+        asks: &[Ask],
         room: &Room,
         prices: &Prices,
     ) -> Slot {
@@ -96,7 +99,7 @@ impl Standings {
         base.follow(view, &self.changes, room, prices);
         let key = Key { view, demand: vm.demand.clone(), cpu_unit: vm.cpu_unit };
         let slot = self.columns.slot(&key, Standing::default);
-        self.columns.get_mut(slot).follow(base, slack, &self.changes);
+        self.columns.get_mut(slot).follow(base, &self.changes, view, asks, room);
         slot
     }
 
@@ -146,29 +149,42 @@ impl Standing {
         self.exact.insert(host);
     }
 
-    fn follow(&mut self, base: &Base, slack: i32, changes: &Changes) {
+    fn follow(&mut self, base: &Base, changes: &Changes, view: View, asks: &[Ask], room: &Room) {
         let same = self.epoch == base.epoch
             && self.values.len() == base.values.len()
-            && self.slack == slack;
+            && !self.learn_slack(view, asks, room);
         match changes.since(self.followed) {
             Some(rows) if same => rows.for_each(|host| {
-                let bound = base.values[host.row()] + slack;
+                let bound = base.values[host.row()] + self.slack[room.kind(host.row())];
                 self.values[host.row()] = bound;
                 self.exact.remove(host);
                 let highest = &mut self.highest[host.row() / LANES];
                 *highest = bound.max(*highest);
             }),
             _ => {
+                self.learn_slack(view, asks, room);
                 self.values.clear();
-                self.values.extend(base.values.iter().map(|sum| sum + slack));
+                let rows = base.values.iter().enumerate();
+                self.values.extend(rows.map(|(row, sum)| sum + self.slack[room.kind(row)]));
                 self.exact.clear();
                 let blocks: &[[i32; LANES]] = self.values.as_chunks().0;
                 self.highest.clear();
                 self.highest.extend(blocks.iter().map(highest));
-                (self.slack, self.epoch) = (slack, base.epoch);
+                self.epoch = base.epoch;
             }
         }
         self.followed = changes.count();
+    }
+
+    /// Works the slack out again after a change of sizes; says whether it is another.
+    fn learn_slack(&mut self, view: View, asks: &[Ask], room: &Room) -> bool {
+        if self.sizes == room.sizes_epoch() {
+            return false;
+        }
+        self.sizes = room.sizes_epoch();
+        let added = room.most_added(view.fit_by, asks).into_iter();
+        let slack = added.map(|most| (view.fit * most) as i32).collect();
+        std::mem::replace(&mut self.slack, slack) != self.slack
     }
 }
 

@@ -3,7 +3,9 @@
 //! Plain loops over `cluster::assignment::Problem`: every rule is read as it is written there, and
 //! every goal is added up from nothing.
 
-use cluster::assignment::{Goal, Problem, Rule, Scope};
+mod rules;
+
+use cluster::assignment::{Goal, Problem};
 use cluster::{HostIx, VmIx};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +30,18 @@ pub enum AssignmentViolation {
     Unserved { rule: usize, domain: u32 },
     #[error("rule {rule}: members are in {found} domains, all have to be in one")]
     Scattered { rule: usize, found: usize },
+    #[error("rule {rule}: VM {vm} is on host {host}, outside the fence")]
+    Outside { rule: usize, vm: u32, host: u32 },
+    #[error("rule {rule}: VM {vm} is in no domain")]
+    Homeless { rule: usize, vm: u32 },
+    #[error("rule {rule}: VM {vm} shares domain {domain} with {others} that it must be away from")]
+    TooNear { rule: usize, vm: u32, domain: u32, others: usize },
+    #[error("rule {rule}: VM {vm} has nobody to be with in domain {domain}")]
+    Lonely { rule: usize, vm: u32, domain: u32 },
+    #[error("rule {rule}: domain {domain} has {members} members, another has {fewest}")]
+    Uneven { rule: usize, domain: u32, members: usize, fewest: usize },
+    #[error("rule {rule}: {unused} of resource {resource} are unused, {keep} are to be kept")]
+    NotSpared { rule: usize, resource: u32, unused: u64, keep: u64 },
 }
 
 /// A sound assignment's worth, goal by goal.
@@ -61,7 +75,7 @@ pub fn assignment(
         }
     }
     for (row, rule) in problem.rules.iter().enumerate() {
-        faults.extend(broken(problem, hosts, row, rule));
+        faults.extend(rules::broken(problem, hosts, row, rule));
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -125,46 +139,6 @@ fn capacities(problem: &Problem, hosts: &[HostIx]) -> Vec<AssignmentViolation> {
         }
     }
     faults
-}
-
-/// How many different members of a group each domain has.
-fn members(problem: &Problem, hosts: &[HostIx], group: u32, scope: Scope) -> BTreeMap<u32, usize> {
-    let different: BTreeSet<VmIx> = problem.groups[group as usize].iter().copied().collect();
-    let mut counts = BTreeMap::new();
-    for vm in different {
-        *counts.entry(problem.domain(scope, hosts[vm.0 as usize])).or_insert(0) += 1;
-    }
-    counts
-}
-
-fn broken(
-    problem: &Problem,
-    hosts: &[HostIx],
-    rule: usize,
-    what: &Rule,
-) -> Vec<AssignmentViolation> {
-    let (group, scope) = what.subject();
-    let counts = members(problem, hosts, group, scope);
-    let found = counts.len();
-    match *what {
-        Rule::Apart { .. } => {
-            let crowded = counts.into_iter().filter(|(_, members)| *members > 1);
-            let fault = |(domain, members)| AssignmentViolation::Crowded { rule, domain, members };
-            crowded.map(fault).collect()
-        }
-        Rule::Spread { domains: needed, .. } if found < needed as usize => {
-            vec![AssignmentViolation::TooFewDomains { rule, found, needed }]
-        }
-        Rule::Dependency { needs, .. } => {
-            let served = members(problem, hosts, needs, scope);
-            let unserved = counts.into_keys().filter(|domain| !served.contains_key(domain));
-            unserved.map(|domain| AssignmentViolation::Unserved { rule, domain }).collect()
-        }
-        Rule::Together { .. } if found > 1 => {
-            vec![AssignmentViolation::Scattered { rule, found }]
-        }
-        Rule::Spread { .. } | Rule::Together { .. } => Vec::new(),
-    }
 }
 
 fn worth(problem: &Problem, hosts: &[HostIx], goal: &Goal) -> i64 {

@@ -15,20 +15,19 @@ mod policies;
 mod tally;
 
 use crate::reading::{apart_from, groups};
-use cluster::{Amounts, Dim, Foreign, Host, HostIx, Level, Name, Subject, Vm, VmKey};
+use cluster::{Amounts, Dim, Foreign, Host, HostIx, Level, Name, Shards, Subject, Vm, VmKey};
 use fleet::Fleet;
 use id::{Id, fingerprint};
 use installed::Installed;
 use parts::Parts;
-use rustc_hash::FxHashMap;
 use tally::Tally;
 
 /// The verifier's own books, patched with every change of the cluster.
 #[derive(Debug)]
 pub struct Ledger {
     fleet: Fleet,
-    placed: FxHashMap<Id, Entry>,
-    subjects: FxHashMap<Id, Neighbours>,
+    placed: Shards<Id, Entry>,
+    subjects: Shards<Id, Neighbours>,
     installed: Installed,
     parts: Parts,
 }
@@ -77,8 +76,8 @@ impl Ledger {
     pub fn new(dimensions: usize) -> Self {
         Self {
             fleet: Fleet::new(dimensions),
-            placed: FxHashMap::default(),
-            subjects: FxHashMap::default(),
+            placed: Shards::default(),
+            subjects: Shards::default(),
             installed: Installed::default(),
             parts: Parts::default(),
         }
@@ -179,13 +178,13 @@ impl Ledger {
         let tenant = &vm.key.tenant;
         let places = self.fleet.places(host);
         for group in groups(vm) {
-            let neighbours = self.subjects.entry(Id::of_group(tenant, group)).or_default();
+            let neighbours = self.subjects.or_default(Id::of_group(tenant, group));
             neighbours.members.add(&places);
         }
         self.installed.count(vm, &places);
         for (subject, level) in apart_from(vm) {
             let Some(id) = Id::of_subject(tenant, subject) else { continue };
-            let repellers = &mut self.subjects.entry(id).or_default().repellers;
+            let repellers = &mut self.subjects.or_default(id).repellers;
             // Sorted by level, so that violations come in one order.
             let at = match repellers.binary_search_by(|(found, _)| found.cmp(level)) {
                 Ok(at) => at,

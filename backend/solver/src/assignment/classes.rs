@@ -4,9 +4,10 @@
 //! column for each of them, use one for all. Two VMs are equal if exchanging them changes neither
 //! what holds nor what anything is worth; two hosts, if exchanging all that is on them does not.
 
-use cluster::VmIx;
-use cluster::assignment::{Goal, Problem, Scope};
+use cluster::assignment::{Goal, Problem, Rule, Scope};
+use cluster::{HostIx, VmIx};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::hash::Hash;
 
 #[derive(Clone, Debug, Default)]
@@ -43,9 +44,7 @@ fn vm_classes(problem: &Problem) -> Vec<u32> {
         let mut ruled = vec![false; problem.groups.len()];
         for rule in &problem.rules {
             ruled[rule.subject().0 as usize] = true;
-            if let cluster::assignment::Rule::Dependency { needs, .. } = *rule {
-                ruled[needs as usize] = true;
-            }
+            rule.object().into_iter().for_each(|group| ruled[group as usize] = true);
         }
         ruled
     };
@@ -85,12 +84,8 @@ fn host_classes(problem: &Problem) -> Vec<u32> {
             marks[host.0 as usize] = vec![host.0.into()];
         }
     }
-    let mut lists: Vec<&Vec<cluster::HostIx>> =
-        problem.vms.iter().filter_map(|vm| vm.allowed.as_ref()).collect();
-    lists.sort_unstable();
-    lists.dedup();
-    for (number, list) in (0..).zip(lists) {
-        let mut listed = list.clone();
+    for (number, list) in (0..).zip(lists(problem)) {
+        let mut listed = list.into_owned();
         listed.sort_unstable();
         listed.dedup();
         // Apart from the numbers of hosts that are told apart by where VMs were.
@@ -114,6 +109,22 @@ fn host_classes(problem: &Problem) -> Vec<u32> {
         let domains: Vec<u32> = levels.iter().map(|&level| host.domains[level]).collect();
         (&host.capacity, domains, goals, &marks[row])
     }))
+}
+
+/// Every list of hosts that VMs or rules have, each once.
+fn lists(problem: &Problem) -> Vec<Cow<'_, [HostIx]>> {
+    let own = problem.vms.iter().filter_map(|vm| vm.allowed.as_deref().map(Cow::Borrowed));
+    let of_rules = problem.rules.iter().filter_map(|rule| match rule {
+        Rule::Skew { scope: Scope::Host, among, .. } => {
+            let known = among.iter().filter(|&&host| (host as usize) < problem.hosts.len());
+            Some(known.map(|&host| HostIx(host)).collect())
+        }
+        _ => rule.hosts().map(Cow::Borrowed),
+    });
+    let mut lists: Vec<Cow<'_, [HostIx]>> = own.chain(of_rules).collect();
+    lists.sort_unstable();
+    lists.dedup();
+    lists
 }
 
 fn number<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> Vec<u32> {

@@ -4,15 +4,23 @@
 //! assignment on it that knows what each host has left, how often each group is in each domain and
 //! what the goals are worth; it answers what a shift or a swap would change in time that depends
 //! on the number of resources alone. Engines (`crate::engines`) search on states within a `Budget`
-//! and return an `Outcome`. No clock here: whoever has one tells the budget's `Deadline`.
+//! and return an `Outcome`. `from_fleet` makes the problem of a live fleet. No clock here:
+//! whoever has one tells the budget's `Deadline`.
 
 mod classes;
+mod counters;
+mod counts;
+mod fleet;
 mod model;
 mod outcome;
+mod spares;
 mod state;
 mod tallies;
 
 pub use classes::Classes;
+pub(crate) use counts::Counts;
+pub use fleet::{Ask, Cause, Fleet, FleetError, Origin, Stricter, from_fleet};
 pub use model::{Model, NOWHERE};
 pub use outcome::{Budget, Deadline, Outcome, StopReason};
 pub use state::{Change, State};
+pub(crate) use tallies::{Bound, Skew};

@@ -3,11 +3,12 @@
 //! Amounts are `i32`, a row of them padded with zeros to a multiple of four, so that a test of all
 //! resources is a few instructions on whole registers.
 
+use super::spares::Spares;
 use super::tallies::Tallies;
 use crate::bits::Bits;
 use crate::goals::Goals;
 use cluster::HostIx;
-use cluster::assignment::{Problem, ProblemError};
+use cluster::assignment::{Problem, ProblemError, Rule};
 use rustc_hash::FxHashMap;
 
 /// In place of a host: the VM is not placed, or ran nowhere before.
@@ -32,6 +33,7 @@ pub struct Model {
     limited_to: Vec<Option<u32>>,
     allowed: Vec<Bits>,
     pub(crate) tallies: Tallies,
+    pub(crate) spares: Spares,
     pub(crate) goals: Goals,
 }
 
@@ -41,18 +43,7 @@ impl Model {
         problem.check()?;
         let resources = problem.resources.len();
         let stride = resources.next_multiple_of(4).max(4);
-        let mut sets: FxHashMap<&[HostIx], u32> = FxHashMap::default();
-        let mut allowed = Vec::new();
-        let limited_to = problem.vms.iter().map(|vm| {
-            let hosts = vm.allowed.as_deref()?;
-            Some(*sets.entry(hosts).or_insert_with(|| {
-                let mut set = Bits::default();
-                hosts.iter().for_each(|&host| set.insert(host));
-                allowed.push(set);
-                allowed.len() as u32 - 1
-            }))
-        });
-        let limited_to = limited_to.collect();
+        let (limited_to, allowed) = lists(problem);
         let shapes = rows(problem.shapes.iter(), stride);
         let by_vm = problem.vms.iter().flat_map(|vm| row(&shapes, stride, vm.shape as usize));
         let transient = problem.resources.iter().map(|resource| -i32::from(resource.transient));
@@ -74,6 +65,7 @@ impl Model {
             limited_to,
             allowed,
             tallies: Tallies::compile(problem),
+            spares: Spares::compile(problem),
             goals: Goals::default(),
         };
         model.goals = Goals::compile(&model, problem);
@@ -123,7 +115,7 @@ impl Model {
         self.shapes
     }
 
-    /// Whether the VM's own list lets it go there.
+    /// Whether the VM's own list and the fences around it let it go there.
     pub fn allows(&self, vm: u32, host: u32) -> bool {
         match self.limited_to[vm as usize] {
             Some(set) => self.allowed[set as usize].contains(HostIx(host)),
@@ -148,6 +140,45 @@ impl Model {
     pub fn bound(&self) -> i64 {
         self.goals.bound(self)
     }
+}
+
+/// The list of hosts that each VM is limited to, by its own list and by fences, and those lists.
+fn lists(problem: &Problem) -> (Vec<Option<u32>>, Vec<Bits>) {
+    let mut fences: Vec<Vec<usize>> = vec![Vec::new(); problem.vms.len()];
+    for (row, rule) in problem.rules.iter().enumerate() {
+        if let Rule::Fence { group, .. } = rule {
+            let members = &problem.groups[*group as usize];
+            members.iter().for_each(|vm| fences[vm.0 as usize].push(row));
+        }
+    }
+    let mut known: FxHashMap<(Option<&[HostIx]>, Vec<usize>), u32> = FxHashMap::default();
+    let mut lists = Vec::new();
+    let limited = problem.vms.iter().zip(fences).map(|(vm, mut fences)| {
+        fences.dedup();
+        let own = vm.allowed.as_deref();
+        if own.is_none() && fences.is_empty() {
+            return None;
+        }
+        Some(*known.entry((own, fences)).or_insert_with_key(|(own, fences)| {
+            let fenced = fences.iter().filter_map(|&row| problem.rules[row].hosts());
+            lists.push(common(fenced.chain(*own)));
+            lists.len() as u32 - 1
+        }))
+    });
+    (limited.collect(), lists)
+}
+
+/// The hosts that are on all of one or more lists.
+fn common<'a>(mut lists: impl Iterator<Item = &'a [HostIx]>) -> Bits {
+    let mut hosts: Vec<HostIx> = lists.next().unwrap_or_default().to_vec();
+    for list in lists {
+        let mut set = Bits::default();
+        list.iter().for_each(|&host| set.insert(host));
+        hosts.retain(|&host| set.contains(host));
+    }
+    let mut set = Bits::default();
+    hosts.into_iter().for_each(|host| set.insert(host));
+    set
 }
 
 fn row(table: &[i32], stride: usize, row: usize) -> &[i32] {

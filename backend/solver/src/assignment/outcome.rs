@@ -1,5 +1,6 @@
 //! How long an engine may search, and what it hands back.
 
+use super::Model;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -149,6 +150,18 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// What an engine starts from: no assignment, and what the goals alone say of the worth of any.
+    pub(crate) fn nothing(engine: &str, model: &Model) -> Self {
+        Self {
+            engine: engine.to_string(),
+            assignment: None,
+            objective: None,
+            bound: model.bound(),
+            stop_reason: StopReason::Stalled,
+            steps: 0,
+        }
+    }
+
     /// Whether it is certain that there is no assignment.
     pub fn is_infeasible(&self) -> bool {
         self.assignment.is_none() && self.stop_reason == StopReason::Optimal

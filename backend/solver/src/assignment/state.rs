@@ -4,8 +4,9 @@
 //! at resources, `shift_delta` at goals, `rules_allow` at groups. Nothing is checked on a change
 //! itself: a state may break rules while an engine builds it, and `is_feasible` tells.
 
+use super::counts::Counts;
 use super::model::{Model, NOWHERE};
-use super::tallies::Counts;
+use super::spares::Sums;
 use crate::goals::Highest;
 
 /// One VM goes from a host to another; either may be `NOWHERE`.
@@ -16,7 +17,7 @@ pub struct Change {
     pub to: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct State<'m> {
     model: &'m Model,
     host_of: Vec<u32>,
@@ -29,10 +30,46 @@ pub struct State<'m> {
     /// Capacity less what is in use and what moved VMs go on taking; below zero if over capacity.
     free: Vec<i32>,
     counts: Counts,
+    pub(crate) sums: Sums,
     host_cost: Vec<i64>,
     highest: Highest,
     /// Worth of all goals but the parts in `highest`.
     sum: i64,
+}
+
+impl Clone for State<'_> {
+    fn clone(&self) -> Self {
+        Self {
+            model: self.model,
+            host_of: self.host_of.clone(),
+            on_host: self.on_host.clone(),
+            place_in_list: self.place_in_list.clone(),
+            placed: self.placed,
+            used: self.used.clone(),
+            free: self.free.clone(),
+            counts: self.counts.clone(),
+            sums: self.sums.clone(),
+            host_cost: self.host_cost.clone(),
+            highest: self.highest.clone(),
+            sum: self.sum,
+        }
+    }
+
+    /// Into tables that are there already: populations copy states by the thousand.
+    fn clone_from(&mut self, other: &Self) {
+        self.model = other.model;
+        self.host_of.clone_from(&other.host_of);
+        self.on_host.clone_from(&other.on_host);
+        self.place_in_list.clone_from(&other.place_in_list);
+        self.placed = other.placed;
+        self.used.clone_from(&other.used);
+        self.free.clone_from(&other.free);
+        self.counts.copy(&other.counts);
+        self.sums.clone_from(&other.sums);
+        self.host_cost.clone_from(&other.host_cost);
+        self.highest.clone_from(&other.highest);
+        self.sum = other.sum;
+    }
 }
 
 impl<'m> State<'m> {
@@ -50,6 +87,7 @@ impl<'m> State<'m> {
             used: vec![0; model.hosts() * model.stride()],
             free: hosts.flat_map(|host| model.capacity(host)).copied().collect(),
             counts: Counts::none(&model.tallies),
+            sums: Sums::none(&model.spares),
             sum: host_cost.iter().sum(),
             host_cost,
             highest: Highest::none(model),
@@ -120,14 +158,14 @@ impl<'m> State<'m> {
     /// Whether every VM is placed where it may be, within capacity and all rules.
     pub fn is_feasible(&self) -> bool {
         self.placed == self.model.vms()
-            && self.counts.broken() == 0
+            && self.broken() == 0
             && self.free.iter().all(|&free| free >= 0)
             && (0..).zip(&self.host_of).all(|(vm, &host)| self.model.allows(vm, host))
     }
 
-    /// How much is missing until every rule between VMs holds; unplaced VMs may make it good.
+    /// How much is missing until every rule holds; unplaced VMs may make it good.
     pub fn broken(&self) -> u64 {
-        self.counts.broken()
+        self.counts.broken() + self.sums.broken()
     }
 
     /// Whether the host has room for a VM that is not on it, and is one of those that it may use.
@@ -172,9 +210,11 @@ impl<'m> State<'m> {
         lacks == 0 && model.allows(vm, host)
     }
 
-    /// Whether the rules between VMs, which hold now, hold after these changes at once.
+    /// Whether all rules, which hold now, hold after these changes at once.
     pub fn rules_allow(&self, changes: &[Change]) -> bool {
-        self.counts.hold_after(&self.model.tallies, changes)
+        let model = self.model;
+        self.counts.hold_after(&model.tallies, changes)
+            && self.sums.hold_after(&model.spares, |vm| model.demand(vm), changes)
     }
 
     /// The change that a shift is.
@@ -198,7 +238,10 @@ impl<'m> State<'m> {
 
     /// Room and those rules that VMs placed later cannot make good, for a VM that is not placed.
     pub fn may_place(&self, vm: u32, host: u32) -> bool {
-        self.fits(vm, host) && self.counts.may_arrive(&self.model.tallies, vm, host)
+        let model = self.model;
+        self.fits(vm, host)
+            && self.counts.may_arrive(&model.tallies, vm, host)
+            && self.sums.may_arrive(&model.spares, vm, model.demand(vm), host)
     }
 
     /// How the objective changes when a placed VM goes to another host that has room for it.
@@ -297,6 +340,7 @@ impl<'m> State<'m> {
             self.leave_behind(vm, false);
         }
         self.counts.arrive(&self.model.tallies, vm, host);
+        self.sums.count(&self.model.spares, vm, self.model.demand(vm), host, 1);
         self.highest.moved(&self.model.goals, Change { vm, from: NOWHERE, to: host });
         self.sum += self.model.goals.vm(vm, host);
         self.price(host);
@@ -317,6 +361,7 @@ impl<'m> State<'m> {
             self.leave_behind(vm, true);
         }
         self.counts.leave(&self.model.tallies, vm, host);
+        self.sums.count(&self.model.spares, vm, self.model.demand(vm), host, -1);
         self.highest.moved(&self.model.goals, Change { vm, from: host, to: NOWHERE });
         self.sum -= self.model.goals.vm(vm, host);
         self.price(host);

@@ -4,8 +4,9 @@
 //! What a loss may be shrinks with the share of the budget that is spent, from the size of common
 //! losses to less than the smallest gain that matters.
 
-use super::{Engine, Greedy, Task};
-use crate::assignment::{Budget, Outcome, State, StopReason};
+use super::improve::improve;
+use super::{Engine, Task};
+use crate::assignment::{Budget, Outcome, State};
 use crate::dice::{Dice, exp, ln};
 
 /// How hot it is: losses that are taken about once in three times, at the start and at the end,
@@ -31,34 +32,11 @@ impl Engine for Annealing {
     }
 
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
-        let model = task.model;
-        let start = match task.start {
-            Some(start) => Some(start.to_vec()),
-            None => Greedy.solve(task, &mut budget.part(u64::MAX)).assignment,
-        };
-        let mut outcome = Outcome {
-            engine: self.name().to_string(),
-            assignment: None,
-            objective: None,
-            bound: model.bound(),
-            stop_reason: StopReason::Stalled,
-            steps: 0,
-        };
-        let Some(start) = start else {
-            if budget.is_over() {
-                outcome.stop_reason = budget.reason();
-            }
-            return outcome;
-        };
-        let mut search = Search::new(State::new(model, &start), Dice::new(task.seed));
-        if model.vms() > 0 && model.hosts() > 1 {
+        improve(self, task, budget, |start, budget| {
+            let mut search = Search::new(State::new(task.model, start), Dice::new(task.seed));
             search.run(self, budget);
-            outcome.stop_reason = budget.reason();
-        }
-        outcome.steps = budget.used();
-        outcome.objective = Some(search.best);
-        outcome.assignment = Some(search.best_assignment);
-        outcome
+            (search.best, search.best_assignment)
+        })
     }
 }
 

@@ -35,29 +35,40 @@ pub fn conflict(problem: &Problem, budget: &mut Budget) -> Option<Conflict> {
     let limited = (0..).zip(&problem.vms).filter(|(_, vm)| vm.allowed.is_some());
     let allowed = limited.map(|(vm, _)| Requirement::Allowed(VmIx(vm)));
     let all: Vec<Requirement> = capacities.chain(allowed).chain(rules).collect();
-    let mut asked = Asked { problem, budget, certain: true };
+    let units: Vec<Vec<Requirement>> = all.iter().map(|&one| vec![one]).collect();
+    let (rows, minimal) = conflict_among(problem, &units, budget)?;
+    let mut requirements: Vec<Requirement> = rows.into_iter().map(|row| all[row]).collect();
+    requirements.sort_unstable();
+    Some(Conflict { requirements, minimal })
+}
+
+/// The same for requirements that come and go in units: the units that cannot all be met, and
+/// whether each was shown to be needed.
+pub fn conflict_among(
+    problem: &Problem,
+    units: &[Vec<Requirement>],
+    budget: &mut Budget,
+) -> Option<(Vec<usize>, bool)> {
+    let all: Vec<usize> = (0..units.len()).collect();
+    let mut asked = Asked { problem, units, budget, certain: true };
     if asked.can_be_met(&all) || !asked.certain {
         return None;
     }
-    let mut requirements = asked.explain(&[], false, &all);
-    requirements.sort_unstable();
-    Some(Conflict { requirements, minimal: asked.certain })
+    let mut rows = asked.explain(&[], false, &all);
+    rows.sort_unstable();
+    Some((rows, asked.certain))
 }
 
 struct Asked<'a, 'b> {
     problem: &'a Problem,
+    units: &'a [Vec<Requirement>],
     budget: &'b mut Budget,
     certain: bool,
 }
 
 impl Asked<'_, '_> {
     /// The needed ones among `doubtful`, given that all of `kept` stay. Together they conflict.
-    fn explain(
-        &mut self,
-        kept: &[Requirement],
-        kept_changed: bool,
-        doubtful: &[Requirement],
-    ) -> Vec<Requirement> {
+    fn explain(&mut self, kept: &[usize], kept_changed: bool, doubtful: &[usize]) -> Vec<usize> {
         if kept_changed && !self.can_be_met(kept) {
             return Vec::new();
         }
@@ -77,8 +88,10 @@ impl Asked<'_, '_> {
 
     /// Whether an assignment meets these requirements. A question that the budget does not last
     /// for counts as yes, which keeps a requirement that may not be needed.
-    fn can_be_met(&mut self, kept: &[Requirement]) -> bool {
-        let relaxed = relaxed(self.problem, kept);
+    fn can_be_met(&mut self, kept: &[usize]) -> bool {
+        let kept: Vec<Requirement> =
+            kept.iter().flat_map(|&row| &self.units[row]).copied().collect();
+        let relaxed = relaxed(self.problem, &kept);
         let Ok(model) = Model::compile(&relaxed) else { return true };
         let task = Task { problem: &relaxed, model: &model, start: None, seed: 0 };
         let outcome = Csp { first: true }.solve(task, self.budget);

@@ -94,7 +94,7 @@ pub(super) fn cheapest(state: &State<'_>, vm: u32) -> Option<u32> {
 }
 
 /// Shifts VMs while that brings the rules nearer to holding; whether they hold in the end.
-fn mend(state: &mut State<'_>) -> bool {
+pub(super) fn mend(state: &mut State<'_>) -> bool {
     let model = state.model();
     while state.broken() > 0 {
         let before = state.broken();

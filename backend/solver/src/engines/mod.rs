@@ -5,17 +5,29 @@
 
 mod annealing;
 mod conflict;
+mod consolidation;
 mod csp;
+mod genetic;
 mod greedy;
+mod improve;
 mod lns;
+pub mod nsga2;
 mod rebalance;
+mod start;
+mod swarm;
+mod variation;
 
 pub use annealing::Annealing;
-pub use conflict::{Conflict, Requirement, conflict};
+pub use conflict::{Conflict, Requirement, conflict, conflict_among};
+pub use consolidation::Consolidation;
 pub use csp::Csp;
+pub use genetic::Genetic;
 pub use greedy::Greedy;
 pub use lns::Lns;
+pub use nsga2::Nsga2;
 pub use rebalance::Rebalance;
+pub use start::{Start, StartError};
+pub use swarm::Swarm;
 
 use crate::assignment::{Budget, Model, Outcome};
 use cluster::assignment::Problem;

@@ -104,10 +104,16 @@ pub fn explain(
     Ok(Explanation { considered, fits, reasons, unknown, counterfactual })
 }
 
+/// Every rule that keeps a VM that is not in the tables off a host, in the order in which rules
+/// are tried.
+pub fn obstacles(problem: &mut Problem, vm: &Vm, host: HostIx) -> Vec<Obstacle> {
+    Case::new(problem, vm, &[]).obstacles(problem, host, &[])
+}
+
 /// Explains a VM that is not in the tables against one host; `None` if there is no such host.
 pub fn explain_host(problem: &mut Problem, vm: &Vm, host: HostIx) -> Option<HostExplanation> {
     problem.hosts.get(host)?;
-    let obstacles = Case::new(problem, vm, &[]).obstacles(problem, host, &[]);
+    let obstacles = obstacles(problem, vm, host);
     let unknown = unknown::unknown(&problem.hosts, vm);
     let counterfactual = match obstacles.is_empty() {
         true => None,

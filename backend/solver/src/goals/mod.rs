@@ -6,6 +6,7 @@
 //! A change of an assignment is priced by the hosts and VMs that it touches.
 
 mod energy;
+mod lanes;
 mod moves;
 mod overload;
 mod peak;

@@ -6,9 +6,9 @@ use crate::assignment::Model;
 #[derive(Clone, Debug)]
 pub(crate) struct Overload {
     /// By host and resource, in padded rows.
-    safe: Vec<i32>,
-    weights: Vec<i64>,
-    stride: usize,
+    pub(super) safe: Vec<i32>,
+    pub(super) weights: Vec<i64>,
+    pub(super) stride: usize,
 }
 
 impl Overload {

@@ -7,10 +7,10 @@ use crate::assignment::Model;
 pub(crate) struct Stranded {
     plenty: usize,
     scarce: usize,
-    target: i64,
-    weight: i64,
+    pub(super) target: i64,
+    pub(super) weight: i64,
     /// Capacity of both, by host.
-    capacity: Vec<(i32, i32)>,
+    pub(super) capacity: Vec<(i32, i32)>,
 }
 
 impl Stranded {
@@ -32,6 +32,12 @@ impl Stranded {
         let plenty = i64::from(plenty) - i64::from(used(self.plenty));
         let scarce = i64::from(scarce) - i64::from(used(self.scarce));
         self.weight * (self.target * plenty - scarce).max(0)
+    }
+
+    /// What a VM adds to what is stranded on its host, were it not for the limit at zero.
+    pub(super) fn added(&self, demand: &[i32]) -> i64 {
+        let plenty = self.target.saturating_mul(demand[self.plenty].into());
+        i64::from(demand[self.scarce]).saturating_sub(plenty)
     }
 
     pub(super) fn weight(&self, amounts: &[i32]) -> f64 {

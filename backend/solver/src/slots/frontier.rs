@@ -17,7 +17,13 @@ type Counts = Vec<u64>;
 /// The most bundles that fit, if it can be told.
 pub(super) fn exact(fleet: &Fleet) -> Option<u64> {
     if fleet.per_bundle.len() == 1 {
-        return Some(fleet.alone(0) / fleet.per_bundle[0].max(1));
+        let (sure, most) = (fleet.alone(0), fleet.alone_at_most(0));
+        let bundles = |count: u64| count / fleet.per_bundle[0].max(1);
+        return (bundles(sure) == bundles(most)).then(|| bundles(sure));
+    }
+    if fleet.parts {
+        // Which parts are left depends on the order in which VMs came.
+        return None;
     }
     // More of a shape than the scarcest allows is of no use, and cutting it off keeps lists short.
     let most = (0..fleet.per_bundle.len()).map(|shape| fleet.alone(shape)).collect::<Counts>();

@@ -15,26 +15,29 @@ pub(super) fn pack(fleet: &Fleet) -> u64 {
 /// Shares of bundles that the host has room for, each shape alone, in thousandths.
 fn room(fleet: &Fleet, host: &Host) -> u64 {
     let shapes = 0..fleet.per_bundle.len();
-    shapes.map(|shape| host.most(shape, &host.free) * 1000 / fleet.per_bundle[shape]).sum()
+    shapes.map(|shape| host.alone[shape].0 * 1000 / fleet.per_bundle[shape]).sum()
 }
 
 fn fill(fleet: &Fleet, order: &[&Host]) -> u64 {
     let shapes = fleet.per_bundle.len();
     let mut counts = vec![0_u64; shapes];
     for host in order {
-        let mut free = host.free.clone();
-        loop {
-            let fitting = (0..shapes).filter(|&shape| host.most(shape, &free) > 0);
-            // Behind means the smaller part of its share; compared by cross-multiplying.
-            let behind = fitting.min_by(|&a, &b| {
-                let part = |shape: usize, other: usize| {
-                    u128::from(counts[shape]) * u128::from(fleet.per_bundle[other])
-                };
-                part(a, b).cmp(&part(b, a)).then(a.cmp(&b))
-            });
-            let Some(shape) = behind else { break };
-            host.take(shape, 1, &mut free);
-            counts[shape] += 1;
+        let mut left = host.left();
+        let mut fitting: Vec<usize> =
+            (0..shapes).filter(|&shape| host.alone[shape].0 > 0).collect();
+        // Behind means the smaller part of its share; compared by cross-multiplying.
+        while let Some(&shape) = fitting.iter().min_by(|&&a, &&b| {
+            let part = |shape: usize, other: usize| {
+                u128::from(counts[shape]) * u128::from(fleet.per_bundle[other])
+            };
+            part(a, b).cmp(&part(b, a)).then(a.cmp(&b))
+        }) {
+            if host.take_one(shape, &mut left) {
+                counts[shape] += 1;
+            } else {
+                // What does not fit now will not fit later.
+                fitting.retain(|&other| other != shape);
+            }
         }
     }
     fleet.bundles(&counts)

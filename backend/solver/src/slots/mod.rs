@@ -1,12 +1,14 @@
 //! Sellable capacity: how many more VMs of which shapes fit, and what capacity is worth.
 //!
 //! One shape alone is counted exactly: hosts do not share anything, so the count is a sum over
-//! hosts. Several shapes compete for the same room and are counted in *bundles*, so many of each
+//! hosts. Shapes that ask for parts of a host are counted by binding one VM after the other, as
+//! placing would, and bounded from above by what the parts add up to. Several shapes compete for the same room and are counted in *bundles*, so many of each
 //! shape at a time. Bundles are counted exactly while the combinations that matter can be listed,
 //! and bounded from below by a packing and from above by prices otherwise.
 
 mod frontier;
 mod greedy;
+mod parts;
 mod prices;
 mod simplex;
 #[cfg(test)]
@@ -18,7 +20,8 @@ use crate::bits::{Bits, Mask};
 use crate::constraints::eligibility;
 use crate::problem::Problem;
 use crate::request::Request;
-use cluster::{Amounts, HostIx, Rejections, Vm};
+use cluster::{Amounts, Dim, HostIx, Qos, Rejections, Vm};
+use parts::Parts;
 
 /// Shapes that are counted together, at most.
 pub const MOST_SHAPES: usize = 16;
@@ -35,7 +38,7 @@ pub struct Shape {
 /// What fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slots {
-    /// Of each shape, if only that shape comes.
+    /// Of each shape, if only that shape comes, one VM after the other.
     pub alone: Vec<u64>,
     /// Whole bundles that fit for certain.
     pub bundles: u64,
@@ -78,6 +81,11 @@ fn open_to(problem: &mut Problem, vm: &Vm) -> Mask {
 struct Fleet {
     hosts: Vec<Host>,
     per_bundle: Vec<u64>,
+    /// Dimensions that are asked for; what can be guaranteed of each comes after them in rows of
+    /// amounts if a shape is guaranteed its share.
+    dimensions: usize,
+    /// Whether a shape asks for parts of its host.
+    parts: bool,
 }
 
 #[derive(Debug)]
@@ -86,35 +94,71 @@ struct Host {
     free: Vec<u64>,
     /// By shape: what one VM takes here; `None` where the shape may not come.
     takes: Vec<Option<Vec<u64>>>,
+    /// What is free inside, for shapes that ask for that.
+    parts: Parts,
+    /// By shape: how many come if no other does, and how many at most could.
+    alone: Vec<(u64, u64)>,
+}
+
+/// What is left of a host while it is filled.
+#[derive(Clone, Debug)]
+struct Left {
+    free: Vec<u64>,
+    parts: Parts,
 }
 
 impl Fleet {
     fn new(problem: &mut Problem, shapes: &[Shape], open: &[Mask]) -> Self {
         let width = shapes.iter().map(|shape| shape.vm.demand.width()).max().unwrap_or(0);
+        let guaranteed = shapes.iter().any(|shape| shape.vm.qos == Qos::Guaranteed);
         let requests: Vec<Request> =
             shapes.iter().map(|shape| Request::compile(problem, &shape.vm, false)).collect();
-        let row = |amounts: &Amounts| -> Vec<u64> {
-            (0..width).map(|dim| amounts.get(cluster::Dim(dim as u8))).collect()
+        let dims = || (0..width).map(|dim| Dim(dim as u8));
+        let row = |shape: &Shape, amounts: &Amounts| -> Vec<u64> {
+            let plain = dims().map(|dim| amounts.get(dim));
+            let kept = dims().filter(|_| guaranteed).map(|dim| match shape.vm.qos {
+                Qos::Guaranteed => amounts.get(dim),
+                _ => 0,
+            });
+            plain.chain(kept).collect()
         };
+        let mut known = parts::Known::default();
         let mut hosts = Vec::new();
         for (ix, _) in problem.hosts.iter() {
             let takes: Vec<Option<Vec<u64>>> = requests
                 .iter()
+                .zip(shapes)
                 .zip(open)
-                .map(|(request, open)| {
-                    open.contains(ix).then(|| row(&request.committed(problem, ix)))
+                .map(|((request, shape), open)| {
+                    open.contains(ix).then(|| row(shape, &request.committed(problem, ix)))
                 })
                 .collect();
             if takes.iter().any(Option::is_some) {
-                let free = (0..width).map(|dim| problem.room.free(ix, cluster::Dim(dim as u8)));
-                hosts.push(Host { ix, free: free.collect(), takes });
+                let plain = dims().map(|dim| problem.room.free(ix, dim));
+                let kept = dims().filter(|_| guaranteed);
+                let kept = kept.map(|dim| problem.room.guarantees().left(ix.0 as usize, dim));
+                let parts = Parts::of(&problem.inside, shapes, ix);
+                let free = plain.chain(kept).collect();
+                let mut host = Host { ix, free, takes, parts, alone: Vec::new() };
+                host.alone = (0..shapes.len()).map(|shape| host.count(shape, &mut known)).collect();
+                hosts.push(host);
             }
         }
-        Self { hosts, per_bundle: shapes.iter().map(|shape| shape.per_bundle.into()).collect() }
+        Self {
+            hosts,
+            per_bundle: shapes.iter().map(|shape| shape.per_bundle.into()).collect(),
+            dimensions: width,
+            parts: shapes.iter().any(|shape| shape.vm.topology.is_some()),
+        }
     }
 
     fn alone(&self, shape: usize) -> u64 {
-        self.hosts.iter().map(|host| host.most(shape, &host.free)).sum()
+        self.hosts.iter().map(|host| host.alone[shape].0).sum()
+    }
+
+    /// No more of a shape than this can come.
+    fn alone_at_most(&self, shape: usize) -> u64 {
+        self.hosts.iter().map(|host| host.alone[shape].1).sum()
     }
 
     /// Whole bundles in so many of each shape.
@@ -125,11 +169,30 @@ impl Fleet {
 }
 
 impl Host {
-    /// How many of a shape fit into what is left.
+    /// How many of a shape fit into what is left, by amounts.
     fn most(&self, shape: usize, free: &[u64]) -> u64 {
         let Some(takes) = &self.takes[shape] else { return 0 };
         let each = takes.iter().zip(free).filter(|(take, _)| **take > 0);
         each.map(|(take, free)| free / take).min().unwrap_or(0)
+    }
+
+    /// How many of a shape come if no other does, and how many at most could.
+    fn count(&self, shape: usize, known: &mut parts::Known) -> (u64, u64) {
+        let by_amounts = self.most(shape, &self.free);
+        self.parts.count(shape, by_amounts, known)
+    }
+
+    fn left(&self) -> Left {
+        Left { free: self.free.clone(), parts: self.parts.clone() }
+    }
+
+    /// Takes one VM of a shape from what is left; false if that does not have it.
+    fn take_one(&self, shape: usize, left: &mut Left) -> bool {
+        if self.most(shape, &left.free) == 0 || !left.parts.take(shape) {
+            return false;
+        }
+        self.take(shape, 1, &mut left.free);
+        true
     }
 
     /// Takes `count` of a shape from what is left, which must have them.

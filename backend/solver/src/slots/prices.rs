@@ -58,15 +58,24 @@ pub(super) fn price(problem: &Problem, fleet: &Fleet) -> Priced {
     // is scarce shows in the prices of dimensions, which are what is shown.
     let limited = solve(fleet, &pools, true);
     let plain = solve(fleet, &pools, false);
-    let alone: Vec<u64> = (0..fleet.per_bundle.len()).map(|shape| fleet.alone(shape)).collect();
+    let alone: Vec<u64> =
+        (0..fleet.per_bundle.len()).map(|shape| fleet.alone_at_most(shape)).collect();
     let bounds = [bound(fleet, &pools, &limited), bound(fleet, &pools, &plain)];
     let at_most = bounds.into_iter().flatten().chain([fleet.bundles(&alone)]).min().unwrap_or(0);
     let classes = pools.into_iter().zip(plain.by_pool).map(|(pool, prices)| ClassPrices {
         class: pool.class,
         hosts: pool.hosts,
-        billionths: prices,
+        billionths: by_dimension(&prices, fleet.dimensions),
     });
     Priced { at_most, classes: classes.collect() }
+}
+
+/// One more unit of a dimension is one more that can be promised and, where that is counted, one
+/// more that can be guaranteed.
+fn by_dimension(prices: &[u64], dimensions: usize) -> Vec<u64> {
+    let guaranteed = |dim: usize| prices.get(dimensions + dim).copied().unwrap_or(0);
+    let plain = prices.iter().take(dimensions).enumerate();
+    plain.map(|(dim, price)| price.saturating_add(guaranteed(dim))).collect()
 }
 
 struct Prices {
@@ -176,7 +185,7 @@ fn thrown_together(class: Option<HostClass>, hosts: &[&Host]) -> Pool {
         free: (0..width).map(|dim| hosts.iter().map(|host| host.free[dim]).sum()).collect(),
         takes: takes.collect(),
         alone: (0..shapes)
-            .map(|shape| hosts.iter().map(|host| host.most(shape, &host.free)).sum())
+            .map(|shape| hosts.iter().map(|host| host.alone[shape].1).sum())
             .collect(),
     }
 }

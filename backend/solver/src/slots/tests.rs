@@ -1,7 +1,7 @@
 //! Counts against exhaustive packing on small fleets, and bounds around them.
 
 use super::*;
-use cluster::{CpuUnit, HostState, Name, VmKey};
+use cluster::{CpuUnit, HostState, Name, Qos, VmKey};
 use fixture::Dice;
 use fixture::small::{self, Size};
 
@@ -22,16 +22,24 @@ fn tables(snapshot: &cluster::Snapshot) -> Problem {
     problem
 }
 
+/// A row beyond all dimensions for what is guaranteed of one.
+fn guaranteed(dim: cluster::Dim) -> cluster::Dim {
+    cluster::Dim(dim.0 + 100)
+}
+
 /// What is free on each host that is open, and what a VM takes there, by the text of the rules.
 fn plain(snapshot: &cluster::Snapshot, shapes: &[Shape]) -> Vec<(Amounts, Vec<Option<Amounts>>)> {
     let mut hosts = Vec::new();
     for host in &snapshot.hosts {
         let mut free = Amounts::zero();
         for dim in snapshot.dimensions.iter() {
-            let on = snapshot.placed.iter().filter(|placed| placed.host == host.id);
-            let taken: u64 = on.map(|placed| placed.committed.get(dim)).sum();
+            let on = || snapshot.placed.iter().filter(|placed| placed.host == host.id);
+            let taken: u64 = on().map(|placed| placed.committed.get(dim)).sum();
             let taken = taken + host.foreign.used.get(dim);
             free.set(dim, host.allocatable(dim).saturating_sub(taken));
+            let kept = on().filter(|placed| placed.vm.qos == Qos::Guaranteed);
+            let kept: u64 = kept.map(|placed| placed.committed.get(dim)).sum();
+            free.set(guaranteed(dim), host.physical(dim).saturating_sub(kept));
         }
         let hard = |taint: &cluster::Taint| taint.effect != cluster::TaintEffect::PreferNoSchedule;
         let open = host.state == HostState::Available && !host.taints.iter().any(hard);
@@ -41,6 +49,10 @@ fn plain(snapshot: &cluster::Snapshot, shapes: &[Shape]) -> Vec<(Amounts, Vec<Op
             if shape.vm.cpu_unit == CpuUnit::Normalised {
                 let cpu = demand.get(cluster::Dim::CPU_MILLIS) * 1000;
                 demand.set(cluster::Dim::CPU_MILLIS, cpu.div_ceil(host.speed_permille()));
+            }
+            if shape.vm.qos == Qos::Guaranteed {
+                let plain: Vec<_> = demand.iter().collect();
+                plain.into_iter().for_each(|(dim, amount)| demand.set(guaranteed(dim), amount));
             }
             (open && in_pool).then_some(demand)
         });
@@ -88,6 +100,7 @@ fn counts_are_those_of_exhaustive_packing_and_bounds_hold() {
                 let demand = [dice.between(1_500, 6_000), dice.between(1_500, 6_000)];
                 let mut shape = shape(Amounts::from_slice(&demand), 1 + dice.row(2) as u32);
                 shape.vm.cpu_unit = *dice.pick(&[CpuUnit::Raw, CpuUnit::Normalised]);
+                shape.vm.qos = *dice.pick(&[Qos::Burstable, Qos::Burstable, Qos::Guaranteed]);
                 if dice.chance(200) {
                     shape.vm.pool = Some(Name::new("p0").expect("a name"));
                 }
@@ -116,6 +129,58 @@ fn counts_are_those_of_exhaustive_packing_and_bounds_hold() {
     }
     println!("bounds differ on {loose} of {several} fleets, by {gap} bundles in all");
     assert!(several > 100, "only {several} fleets had room");
+}
+
+/// Hosts with parts, and how many VMs of a shape placing one after the other finds room for.
+#[test]
+fn shapes_with_parts_are_counted_as_they_are_placed() {
+    let (mut some, mut fewer, mut exact, mut together) = (0, 0, 0, 0);
+    for number in 0..150 {
+        let mut dice = Dice::stream(12, number);
+        let mut problem = Problem::new(2);
+        for row in 0..3 {
+            let id = Name::new(&format!("h{row}")).expect("a name");
+            let mut host = cluster::Host::new(id, Amounts::cpu_memory(200_000, 2_000_000));
+            *host.hardware = fixture::hardware::server(&mut dice);
+            problem.put_host(HostIx(row), &host);
+        }
+        let mut asked = |per_bundle| {
+            let (topology, demand) = fixture::hardware::request(&mut dice);
+            let millis = demand.get(Dim::CPU_MILLIS).max(1_000);
+            let demand = demand.with(Dim::CPU_MILLIS, millis);
+            let mut shape = shape(demand, per_bundle);
+            shape.vm.topology = Some(Box::new(topology));
+            shape
+        };
+        let shapes = [asked(1), asked(2)];
+        let found = slots(&mut problem, &shapes);
+        together += u32::from(found.bundles > 0);
+        let one = slots(&mut problem, &shapes[..1]);
+        assert_eq!(one.alone[0], found.alone[0], "seed {number}");
+        assert!(one.bundles == one.alone[0] && one.bundles <= one.at_most, "seed {number}");
+        let by_amounts = Shape { vm: Vm { topology: None, ..shapes[0].vm.clone() }, per_bundle: 1 };
+        let by_amounts = slots(&mut problem, &[by_amounts]).alone[0];
+        let mut placed = 0;
+        for host in (0..3).map(HostIx) {
+            while let Some(Ok(bindings)) = problem.bind(&shapes[0].vm, host) {
+                let committed = shapes[0].vm.demand.clone();
+                let room = committed.iter().all(|(dim, it)| it <= problem.room.free(host, dim));
+                if !room {
+                    break;
+                }
+                problem.take(host, &bindings.into()).expect("parts that are free");
+                problem.add_vm(host, &shapes[0].vm, &committed);
+                placed += 1;
+            }
+        }
+        assert_eq!(placed, found.alone[0], "seed {number}");
+        some += u32::from(placed > 0);
+        fewer += u32::from(placed < by_amounts);
+        exact += u32::from(placed > 0 && one.bundles == one.at_most);
+        assert_eq!(slots(&mut problem, &shapes[..1]).alone, [0], "seed {number}: all is taken");
+    }
+    let seen = format!("{some} with room, {fewer} held back by parts, {exact} exact, {together}");
+    assert!(some > 80 && fewer > 80 && exact > 20 && together > 40, "{seen}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //!
 //! What each field of a request means is written in `backend/ARCHITECTURE.md`, "Inside a host".
 
+mod at_most;
 mod bind;
 mod devices;
 mod gpus;
@@ -19,6 +20,7 @@ mod unbound;
 mod why;
 mod wishes;
 
+pub(crate) use at_most::at_most;
 pub use bind::{bind, try_bind};
 pub use devices::{Clash, Devices};
 pub(crate) use lacking::lacking;

@@ -9,7 +9,9 @@
 
 mod domains;
 mod nogoods;
+mod packing;
 mod propagate;
+mod rules;
 
 use super::{Engine, Task};
 use crate::assignment::{Budget, Classes, NOWHERE, Outcome, State, StopReason};

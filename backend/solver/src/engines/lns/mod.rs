@@ -13,8 +13,9 @@ mod destroy;
 mod guide;
 
 use super::greedy::by_size;
-use super::{Engine, Greedy, Task};
-use crate::assignment::{Budget, Model, Outcome, State, StopReason};
+use super::improve::improve;
+use super::{Engine, Task};
+use crate::assignment::{Budget, Model, Outcome, State};
 use crate::dice::{Dice, exp, ln};
 use destroy::Destroy;
 use guide::Guide;
@@ -66,36 +67,9 @@ impl Engine for Lns {
     }
 
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
-        let model = task.model;
-        let start = match task.start {
-            Some(start) => Some(start.to_vec()),
-            None => Greedy.solve(task, &mut budget.part(u64::MAX)).assignment,
-        };
-        let mut outcome = Outcome {
-            engine: self.name().to_string(),
-            assignment: None,
-            objective: None,
-            bound: model.bound(),
-            stop_reason: StopReason::Stalled,
-            steps: 0,
-        };
-        let Some(start) = start else {
-            if budget.is_over() {
-                outcome.stop_reason = budget.reason();
-            }
-            return outcome;
-        };
-        let (objective, hosts) = if model.vms() > 0 && model.hosts() > 1 {
-            let found = self.search(model, &start, task.seed, budget);
-            outcome.stop_reason = budget.reason();
-            found
-        } else {
-            (State::new(model, &start).objective(), start)
-        };
-        outcome.steps = budget.used();
-        outcome.objective = Some(objective);
-        outcome.assignment = Some(hosts);
-        outcome
+        improve(self, task, budget, |start, budget| {
+            self.search(task.model, start, task.seed, budget)
+        })
     }
 }
 
