@@ -231,11 +231,12 @@ fn every_setting_of_rebalancing_changes_the_search() {
     let plain = Rebalance::default();
     let settings = [
         Rebalance { start: 100.0, ..plain },
-        Rebalance { end: 10.0, ..plain },
-        Rebalance { gate: 0.001, ..plain },
+        Rebalance { pilot: 0.3, ..plain },
+        Rebalance { even: 0.1, ..plain },
+        Rebalance { gate: 100.0, ..plain },
         Rebalance { home: 1000.0, ..plain },
     ];
-    let mut differ = [0; 4];
+    let mut differ = [0; 5];
     for _ in 0..4_000 {
         let Some((problem, start)) = running(&mut dice, limits) else { continue };
         let usual = rebalanced(plain, &problem, &start).1;

@@ -6,7 +6,10 @@ use fixture::Dice;
 use fixture::assignments::{Limits, random};
 use ilp::{Auto, Ilp, Tuning};
 use solver::assignment::{Budget, Model, Outcome};
-use solver::engines::{Annealing, Csp, Engine, Greedy, Lns, Requirement, Task, conflict};
+use solver::engines::{
+    Annealing, Csp, Engine, Genetic, Greedy, Lns, Nsga2, Requirement, Swarm, Task, conflict,
+};
+use std::collections::BTreeMap;
 
 const LIMITS: Limits = Limits { hosts: 4, vms: 5, groups: 3, rules: 4 };
 const INSTANCES: usize = 1_000;
@@ -43,6 +46,7 @@ fn check(problem: &Problem, outcome: &Outcome, best: Option<i64>) {
 fn csp_and_ilp_find_what_trying_everything_finds() {
     let mut dice = Dice::new(5);
     let (mut feasible, mut infeasible) = (0, 0);
+    let (mut met, mut blamed) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..INSTANCES {
         let problem = random(&mut dice, LIMITS);
         let model = Model::compile(&problem).unwrap();
@@ -55,14 +59,24 @@ fn csp_and_ilp_find_what_trying_everything_finds() {
                 feasible += 1;
                 assert!(model.bound() <= best);
                 assert_eq!(conflict(&problem, &mut Budget::steps(1_000_000)), None);
+                for rule in &problem.rules {
+                    *met.entry(rule.kind()).or_insert(0) += 1;
+                }
             }
             None => {
                 infeasible += 1;
-                check_conflict(&problem);
+                for requirement in check_conflict(&problem) {
+                    if let Requirement::Rule(row) = requirement {
+                        *blamed.entry(problem.rules[row as usize].kind()).or_insert(0) += 1;
+                    }
+                }
             }
         }
     }
     assert!(feasible > 300 && infeasible > 100, "{feasible} feasible, {infeasible} not");
+    // Every kind of rule is met somewhere, and somewhere is what cannot be met.
+    assert!(met.len() == 10 && met.values().all(|&times| times > 20), "{met:?}");
+    assert!(blamed.len() == 10 && blamed.values().all(|&times| times > 2), "{blamed:?}");
 }
 
 /// What engines that do not prove may say: an assignment that the verifier accepts at the price
@@ -100,6 +114,11 @@ fn searches_are_never_better_than_the_best_and_always_accepted() {
         check_search(&problem, &Annealing::default().solve(task, &mut steps()), best);
         let outcome = Lns::default().solve(task, &mut steps());
         check_search(&problem, &outcome, best);
+        let few = || Budget::steps(60);
+        let nsga2 = Nsga2 { population: 8, ..Nsga2::default() };
+        check_search(&problem, &Genetic::default().solve(task, &mut few()), best);
+        check_search(&problem, &Swarm::default().solve(task, &mut few()), best);
+        check_search(&problem, &nsga2.solve(task, &mut few()), best);
         let auto = Auto { threads: 1, timed: false, tuning: Tuning::default() };
         let all = auto.solve(task, &mut steps());
         check_search(&problem, &all, best);
@@ -111,7 +130,7 @@ fn searches_are_never_better_than_the_best_and_always_accepted() {
     assert!(best_by_lns * 10 > feasible * 9, "{best_by_lns} of {feasible}");
 }
 
-fn check_conflict(problem: &Problem) {
+fn check_conflict(problem: &Problem) -> Vec<Requirement> {
     let found = conflict(problem, &mut Budget::steps(1_000_000)).expect("a conflict");
     assert!(found.minimal);
     assert_eq!(best_of_all(&only(problem, &found.requirements)), None, "{problem:?} {found:?}");
@@ -121,6 +140,7 @@ fn check_conflict(problem: &Problem) {
         let without = best_of_all(&only(problem, &others));
         assert!(without.is_some(), "{left_out:?} is not needed: {problem:?} {found:?}");
     }
+    found.requirements
 }
 
 /// The problem with these requirements and no others.

@@ -1,5 +1,7 @@
 //! `novaplace solve`: answers a file that asks for many hosts at once.
 
+mod consolidation;
+mod front;
 mod placement;
 mod reassignment;
 
@@ -19,6 +21,8 @@ pub(crate) enum Solve {
     Placement(placement::Placement),
     /// A fleet that runs, rebalanced: machine reassignment of the ROADEF/EURO challenge 2012
     Roadef(reassignment::Reassignment),
+    /// A fleet that runs, put on fewer hosts with little memory moved, as the balcon instances ask
+    Consolidation(consolidation::Consolidation),
 }
 
 impl Solve {
@@ -26,6 +30,7 @@ impl Solve {
         match self {
             Self::Placement(placement) => placement.run(),
             Self::Roadef(reassignment) => reassignment.run(),
+            Self::Consolidation(consolidation) => consolidation.run(),
         }
     }
 }

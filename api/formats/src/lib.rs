@@ -1,5 +1,6 @@
 //! Readers and writers of other people's files.
 
+pub mod consolidation;
 pub mod gpu_trace;
 pub mod numa_trace;
 pub mod placement;

@@ -94,6 +94,14 @@ pub fn write_assignment(hosts: &[u32]) -> String {
     format!("[{}]\n", hosts.join(","))
 }
 
+/// Trade-offs as tools that score fronts read them.
+pub fn write_front(points: &[&[u32]]) -> String {
+    let point =
+        |hosts: &&[u32]| format!("{{\"assignment\":{}}}", write_assignment(hosts).trim_end());
+    let points: Vec<String> = points.iter().map(point).collect();
+    format!("[{}]\n", points.join(",\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +128,8 @@ mod tests {
             ]
         );
         assert_eq!(write_assignment(&[1, 0, 1]), "[1,0,1]\n");
+        let front = write_front(&[&[1, 0], &[0, 1]]);
+        assert_eq!(front, "[{\"assignment\":[1,0]},\n{\"assignment\":[0,1]}]\n");
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! `novaplace solve placement`: the best hosts for the VMs of an instance file.
 
-use super::{summary, verified, within};
+use super::{front, summary, verified, within};
 use crate::output::{Usage, print};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use formats::placement;
 use ilp::{Auto, Ilp, Tuning};
 use solver::assignment::{Budget, Model};
-use solver::engines::{Annealing, Csp, Engine, Greedy, Lns, Task, conflict};
+use solver::engines::{
+    Annealing, Csp, Engine, Genetic, Greedy, Lns, Nsga2, Start, Swarm, Task, conflict,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -31,6 +33,18 @@ pub(crate) struct Placement {
     threads: u32,
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// What to start from; each engine has a way of its own without it
+    #[arg(long, value_enum)]
+    start: Option<From>,
+    /// Placements that are kept at once, for genetic, nsga2 and swarm
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    population: Option<u32>,
+    /// Generations of nsga2; without it, until the time is over
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    generations: Option<u64>,
+    /// Where nsga2's trade-offs of power, spread and moves go, a JSON array
+    #[arg(long, value_name = "FILE")]
+    front: Option<PathBuf>,
     /// Where the hosts of the VMs go, a JSON array
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -43,7 +57,29 @@ enum Kind {
     Ilp,
     Greedy,
     Annealing,
+    Genetic,
+    Nsga2,
+    Swarm,
     Lns,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum From {
+    /// Where the VMs are now
+    Current,
+    /// Anywhere, by the seed
+    Random,
+    Greedy,
+}
+
+impl From {
+    fn start(self) -> Start {
+        match self {
+            Self::Current => Start::Current,
+            Self::Random => Start::Random,
+            Self::Greedy => Start::Greedy,
+        }
+    }
 }
 
 /// Without a limit, so long.
@@ -58,18 +94,23 @@ impl Placement {
         if !seconds.is_finite() || seconds <= 0.0 {
             return Err(Usage(format!("--seconds is {seconds}, it has to be above 0")).into());
         }
+        self.check()?;
         let named = || self.instance.display().to_string();
         let text = std::fs::read(&self.instance).with_context(named)?;
         let problem = placement::read(&text).with_context(named)?;
         let model = Model::compile(&problem).with_context(named)?;
         let task = Task { problem: &problem, model: &model, start: None, seed: self.seed };
-        let timed = self.steps.is_none();
-        let engine = self.engine(timed);
-        let solve = |budget: &mut Budget| engine.solve(task, budget);
-        let outcome = match self.steps {
-            Some(steps) => solve(&mut Budget::steps(steps)),
-            None => within(started, (seconds - RESERVE_SECONDS).max(seconds / 2.0), solve),
-        };
+        let start = self.start.map(|from| {
+            from.start().assignment(task, &Budget::steps(u64::MAX)).with_context(named)
+        });
+        let start = start.transpose()?;
+        let task = Task { start: start.as_deref(), ..task };
+        if let Some(path) = &self.front {
+            let found = self.limited(started, seconds, |budget| self.nsga2().front(task, budget));
+            return front::tell(task, found, path, self.output.as_deref(), started);
+        }
+        let engine = self.engine(self.steps.is_none());
+        let outcome = self.limited(started, seconds, |budget| engine.solve(task, budget));
         if outcome.is_infeasible() {
             let found = conflict(&problem, &mut Budget::steps(1_000_000));
             for requirement in found.iter().flat_map(|conflict| &conflict.requirements) {
@@ -87,6 +128,55 @@ impl Placement {
         Ok(if outcome.assignment.is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 
+    /// Options that go together.
+    fn check(&self) -> Result<(), Usage> {
+        let engine = self.engine;
+        let refuse = |option: &str, engines: &str| {
+            Err(Usage(format!("{option} is for --engine {engines}, not for {engine:?}")))
+        };
+        let of_many = [Kind::Genetic, Kind::Nsga2, Kind::Swarm].contains(&engine);
+        if self.population.is_some() && !of_many {
+            return refuse("--population", "genetic, nsga2 and swarm");
+        }
+        if self.generations.is_some() && engine != Kind::Nsga2 {
+            return refuse("--generations", "nsga2");
+        }
+        if self.front.is_some() && engine != Kind::Nsga2 {
+            return refuse("--front", "nsga2");
+        }
+        if self.start.is_some() && engine == Kind::Greedy {
+            return refuse("--start", "any other engine");
+        }
+        Ok(())
+    }
+
+    /// Runs a search for as long as it is allowed to.
+    fn limited<T>(
+        &self,
+        started: Instant,
+        seconds: f64,
+        search: impl FnOnce(&mut Budget) -> T,
+    ) -> T {
+        if let Some(steps) = self.steps {
+            return search(&mut Budget::steps(steps));
+        }
+        let seconds = match (self.generations, self.seconds) {
+            (Some(_), None) => f64::INFINITY,
+            _ => (seconds - RESERVE_SECONDS).max(seconds / 2.0),
+        };
+        within(started, seconds, search)
+    }
+
+    fn nsga2(&self) -> Nsga2 {
+        let usual = Nsga2::default();
+        Nsga2 {
+            threads: self.threads,
+            population: self.population.map_or(usual.population, |size| size as usize),
+            generations: self.generations,
+            ..usual
+        }
+    }
+
     fn engine(&self, timed: bool) -> Box<dyn Engine> {
         let threads = self.threads;
         match self.engine {
@@ -95,6 +185,17 @@ impl Placement {
             Kind::Ilp => Box::new(Ilp { threads }),
             Kind::Greedy => Box::new(Greedy),
             Kind::Annealing => Box::new(Annealing::default()),
+            Kind::Genetic => {
+                let usual = Genetic::default();
+                let population = self.population.map_or(usual.population, |size| size as usize);
+                Box::new(Genetic { population, ..usual })
+            }
+            Kind::Nsga2 => Box::new(self.nsga2()),
+            Kind::Swarm => {
+                let usual = Swarm::default();
+                let particles = self.population.map_or(usual.particles, |size| size as usize);
+                Box::new(Swarm { particles, ..usual })
+            }
             Kind::Lns => Box::new(Lns { threads, ..Lns::default() }),
         }
     }

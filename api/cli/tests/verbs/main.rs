@@ -3,6 +3,7 @@
 mod backup;
 mod constraints;
 mod forecast;
+mod fronts;
 mod hosts;
 mod import;
 mod offline;
