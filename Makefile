@@ -16,11 +16,11 @@ test: test-deps ## every test
 	$(CARGO) test --workspace --locked
 	tests/contract/run
 	tests/go/run
-	$(CARGO) test --locked -p chaos --features planted-bugs --test planted -- --nocapture
+	$(CARGO) test --workspace --locked --features chaos/planted-bugs --test planted -- --nocapture
 
 lint: build-deps ## formatting and lints, as CI runs them
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --profile test --workspace --all-targets --locked -- -D warnings
 
 bench: build-deps ## figures of this machine: scale, HTTP, policies, recovery, the hot path in pieces
 	$(NOVAPLACE) bench scale --hosts 10000 --vms 100000 --seconds 10

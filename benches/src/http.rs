@@ -8,11 +8,13 @@ pub(crate) mod connection;
 pub(crate) mod process;
 mod timetable;
 
+use crate::machine::LateWakes;
 use crate::recovery::Failure;
 use connection::Connection;
 use fixture::{Fleet, FleetSpec, MixSpec, Requests};
 use process::Process;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -56,6 +58,15 @@ pub struct HttpReport {
     pub no_room: usize,
     /// Answers that were neither.
     pub failed: usize,
+    /// How many of them by status, or `no answer`.
+    pub failures: BTreeMap<String, usize>,
+    /// The same rate of requests that decide and write nothing, right after: what remains of
+    /// `http_p99_ms` is the service's own.
+    pub healthz_p99_ms: f64,
+    /// How late a thread woke up that did nothing but ask for a millisecond's sleep, meanwhile:
+    /// what the machine adds by itself to any answer.
+    pub late_wake_p99_ms: f64,
+    pub late_wake_max_ms: f64,
 }
 
 pub fn run(spec: &HttpSpec) -> Result<HttpReport, Failure> {
@@ -71,9 +82,12 @@ pub fn run(spec: &HttpSpec) -> Result<HttpReport, Failure> {
     drive(service.address(), first, spec.rps, &|_| {})?;
     let commits_before = commits(service.address())?;
     let started = Instant::now();
+    let wakes = LateWakes::start();
     let answers = Answers::new(drive(service.address(), measured, spec.rps, &|_| {})?);
     let seconds = started.elapsed().as_secs_f64();
+    let wakes = wakes.stop();
     let commits_after = commits(service.address())?;
+    let idle = drive_idle(service.address(), spec.rps)?;
     service.stop()?;
 
     let (placed, no_room) = (answers.count(201), answers.count(200));
@@ -92,6 +106,10 @@ pub fn run(spec: &HttpSpec) -> Result<HttpReport, Failure> {
         placed,
         no_room,
         failed: answers.0.len() - placed - no_room,
+        failures: answers.failures(),
+        healthz_p99_ms: idle.percentile_ms(990),
+        late_wake_p99_ms: wakes.percentile_ms(990),
+        late_wake_max_ms: wakes.percentile_ms(1000),
     })
 }
 
@@ -115,6 +133,19 @@ impl Answers {
 
     pub(crate) fn count(&self, status: u16) -> usize {
         self.0.iter().filter(|answer| answer.status == Some(status)).count()
+    }
+
+    /// Answers that are neither a placement nor a refusal for want of room, by status.
+    fn failures(&self) -> BTreeMap<String, usize> {
+        let failed = self.0.iter().filter(|answer| !matches!(answer.status, Some(200 | 201)));
+        let names = failed.map(|answer| match answer.status {
+            Some(status) => status.to_string(),
+            None => "no answer".to_owned(),
+        });
+        names.fold(BTreeMap::new(), |mut counts, name| {
+            *counts.entry(name).or_default() += 1;
+            counts
+        })
     }
 
     /// Requests that were never answered.
@@ -182,7 +213,17 @@ pub(crate) fn drive(
     rps: u32,
     see: &dyn Fn(&[u8]),
 ) -> Result<Vec<Answered>, Failure> {
-    timetable::drive(address, "/v1/placements", bodies, rps, see)
+    let request =
+        |row: usize| connection::post(address, "/v1/placements", "application/json", &bodies[row]);
+    timetable::drive(address, bodies.len(), &request, rps, see)
+}
+
+/// Asks for nothing but a sign of life, on the same timetable: what connections, threads and the
+/// machine take of every answer, without a decision and without the log.
+fn drive_idle(address: SocketAddr, rps: u32) -> Result<Answers, Failure> {
+    let request = connection::get(address, "/healthz");
+    let count = rps as usize * WARM_UP.as_secs() as usize;
+    Ok(Answers::new(timetable::drive(address, count, &|_| request.clone(), rps, &|_| {})?))
 }
 
 /// The service's histogram of commit times: upper bounds in seconds and counts so far.

@@ -37,8 +37,7 @@ impl Connection {
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
-        self.exchange(request.as_bytes())
+        self.exchange(&get(self.address, path))
     }
 
     /// Sends the request and waits for the whole answer.
@@ -55,6 +54,11 @@ impl Connection {
             }
         }
     }
+}
+
+/// A GET as it goes over the wire.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes()
 }
 
 /// A POST as it goes over the wire.

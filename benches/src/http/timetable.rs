@@ -16,30 +16,34 @@ const CONNECTIONS: usize = 48;
 /// How long to wait for answers after the last request has left.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sends body `i` when it is due, `i / rps` seconds from now, on whichever connection is free, and
-/// shows every answer to `see`. Answers are in the order of arrival.
+/// Sends `request(i)` for each `i` below `count` when it is due, `i / rps` seconds from now, on
+/// whichever connection is free, and shows every answer to `see`. Answers are in the order of
+/// arrival.
 pub(crate) fn drive(
     address: SocketAddr,
-    path: &str,
-    bodies: &[Vec<u8>],
+    count: usize,
+    request: &dyn Fn(usize) -> Vec<u8>,
     rps: u32,
     see: &dyn Fn(&[u8]),
 ) -> Result<Vec<Answered>, Failure> {
     let mut lines = Vec::with_capacity(CONNECTIONS);
-    for _ in 0..CONNECTIONS.min(bodies.len()) {
+    for _ in 0..CONNECTIONS.min(count) {
         lines.push(Line::open(address)?);
     }
     let started = Instant::now() + Duration::from_millis(20);
     let due = |row: usize| started + Duration::from_secs_f64(row as f64 / f64::from(rps));
-    let last = due(bodies.len()) + PATIENCE;
-    let (mut answers, mut next) = (Vec::with_capacity(bodies.len()), 0);
-    while answers.len() < bodies.len() && Instant::now() < last {
-        while next < bodies.len() && due(next) <= Instant::now() {
+    let last = due(count) + PATIENCE;
+    let (mut answers, mut next) = (Vec::with_capacity(count), 0);
+    while answers.len() < count && Instant::now() < last {
+        while next < count && due(next) <= Instant::now() {
             let Some(line) = lines.iter_mut().find(|line| line.asked.is_none()) else { break };
-            line.ask(next, connection::post(address, path, "application/json", &bodies[next]));
+            if line.was_closed() {
+                *line = Line::open(address)?;
+            }
+            line.ask(next, request(next));
             next += 1;
         }
-        wait(&lines, (next < bodies.len()).then(|| due(next)))?;
+        wait(&lines, (next < count).then(|| due(next)))?;
         for line in lines.iter_mut().filter(|line| line.asked.is_some()) {
             let status = match line.go_on() {
                 Ok(None) => continue,
@@ -57,7 +61,7 @@ pub(crate) fn drive(
             }
         }
     }
-    let unanswered = lines.iter().filter_map(|line| line.asked).chain(next..bodies.len());
+    let unanswered = lines.iter().filter_map(|line| line.asked).chain(next..count);
     answers.extend(unanswered.map(|row| Answered { status: None, took: due(row).elapsed() }));
     Ok(answers)
 }
@@ -92,6 +96,13 @@ impl Line {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         Ok(Self { stream, asked: None, unsent: Vec::new(), received: Vec::new() })
+    }
+
+    /// Whether the service has closed the line while nothing was asked on it, as it does with
+    /// lines that are idle for long. Most are, until a stall needs them all.
+    fn was_closed(&mut self) -> bool {
+        let waiting = self.stream.peek(&mut [0]);
+        !waiting.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
     fn ask(&mut self, row: usize, request: Vec<u8>) {
@@ -135,5 +146,25 @@ impl Line {
             false => PollFlags::IN | PollFlags::OUT,
         };
         Some(PollFd::new(&self.stream, flags))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_line_that_was_closed_while_idle_is_noticed_before_it_is_used() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mut line = Line::open(listener.local_addr().expect("bound")).expect("listening");
+        let (served, _) = listener.accept().expect("a client");
+        assert!(!line.was_closed());
+        drop(served);
+        let closed = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            line.was_closed()
+        });
+        assert!(closed);
     }
 }
