@@ -11,6 +11,12 @@ need() {
     command -v "$1" >/dev/null || packages+=("$2")
 }
 
+# The C library of clang; libclang-cpp, which other packages bring along, is not it.
+has_libclang() {
+    compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null ||
+        compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' >/dev/null
+}
+
 needs_of_build() {
     if ! command -v cargo >/dev/null; then
         echo "cargo is missing: install a Rust toolchain first, see https://rustup.rs" >&2
@@ -20,7 +26,7 @@ needs_of_build() {
     need c++ g++
     # HiGHS, the solver of integer programmes, is C++, and its bindings are made by libclang.
     need cmake cmake
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || packages+=(libclang-dev)
+    has_libclang || packages+=(libclang-dev)
 }
 
 needs_of_test() {
