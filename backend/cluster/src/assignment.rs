@@ -4,12 +4,21 @@
 //! tables and that `verify` reads for itself. Hosts, VMs and groups are rows of their tables.
 //! What each rule and goal means is said here once, and nowhere else.
 
+mod fabric;
+mod goal;
+mod goal_check;
 mod rule;
 
-pub use rule::{MAX_KEPT, Rule, Scope};
+pub use fabric::{Fabric, Route};
+pub use goal::{
+    Balance, Busiest, Curves, Distances, End, Far, Goal, Near, Outages, PARTS, Pair, Power, Rates,
+    Sites, Traffic, Watched,
+};
+pub use rule::{Crowd, MAX_KEPT, MAX_LOAD, Rule, Scope};
 
 use crate::{HostIx, MAX_AMOUNT, VmIx};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The whole question. An answer is a host for every VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +33,22 @@ pub struct Problem {
     /// Members of each group.
     pub groups: Vec<Vec<VmIx>>,
     pub rules: Vec<Rule>,
+    /// What network rules speak of.
+    #[serde(default)]
+    pub fabrics: Vec<Fabric>,
     /// What is to be small: the sum of all of them.
     pub goals: Vec<Goal>,
+    /// What VMs that are no rows use of each host, beyond its `capacity`; none if it is empty.
+    /// Goals count it, rules and capacity do not.
+    pub standing: Vec<Standing>,
+}
+
+/// VMs on a host that are not asked about: they stay, whatever the answer is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// An amount for each resource.
+    pub used: Vec<u64>,
+    pub vms: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,52 +75,9 @@ pub struct Vm {
     pub shape: u32,
     /// Where it runs now.
     pub initial: Option<HostIx>,
-    /// The only hosts that may take it; all of them if there is no list.
-    pub allowed: Option<Vec<HostIx>>,
-}
-
-/// What is wished for. Each is a number that is better when smaller; weights are part of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Goal {
-    /// For each host with a VM its `idle`; for each VM `span` of its host x its demand of
-    /// `resource` / the host's capacity of it, rounded half up. A host without the resource
-    /// takes nothing for VMs.
-    Energy { resource: u32, hosts: Vec<Power> },
-    /// `weight` x the highest utilisation of any resource of any host, rounded up. Resources
-    /// that a host does not have are left out.
-    Peak { weight: u64 },
-    /// For each host and resource, `weights` x what is used above `safe`.
-    Overload { weights: Vec<u64>, safe: Vec<Vec<u64>> },
-    /// For each host, `weight` x what `target` x the free amount of `plenty` exceeds the free
-    /// amount of `scarce` by: that much could never be used in the wanted proportion.
-    Stranded { plenty: u32, scarce: u32, target: u64, weight: u64 },
-    /// For each VM that is not on its initial host, its entry of `vms` and what `between` says;
-    /// and `busiest` for the group that counts most of them. Without an initial host nothing
-    /// moves.
-    Moves { vms: Vec<u64>, between: Option<Distances>, busiest: Option<Busiest> },
-}
-
-/// What a host takes in milliwatts, or in any other unit that all hosts share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Power {
-    /// With any VM at all.
-    pub idle: u64,
-    /// What is added until the resource is used up.
-    pub span: u64,
-}
-
-/// Cost of moving any VM from one host to another: `weight` x an entry for each pair, row by row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Distances {
-    pub weight: u64,
-    pub pairs: Vec<u32>,
-}
-
-/// `weight` x the most VMs that moved in any one group, where each VM counts in one group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Busiest {
-    pub weight: u64,
-    pub group_of: Vec<u32>,
+    /// The only hosts that may take it; all of them if there is no list. VMs with equal lists may
+    /// share one: lists of large fleets are long.
+    pub allowed: Option<Arc<[HostIx]>>,
 }
 
 /// What is wrong with a problem, by the field to look at.
@@ -109,6 +89,12 @@ pub enum ProblemError {
     Row { field: String, found: u64, rows: usize },
     #[error("{field} is {found}, at most {most} is allowed; use a larger unit")]
     Amount { field: String, found: u64, most: u64 },
+    #[error("{field} falls from {from} to {to}")]
+    Falls { field: String, from: u64, to: u64 },
+    #[error("{field} joins {a} and {b}, which are joined already or the same")]
+    Route { field: String, a: u32, b: u32 },
+    #[error("{field} could add up to {worst}, at most {MAX_LOAD} is allowed; use a larger unit")]
+    Load { field: String, worst: u128 },
     #[error("{field} could add up to {worst}, at most {MAX_GOAL} is allowed; use smaller weights")]
     Goal { field: String, worst: u128 },
 }
@@ -130,6 +116,21 @@ impl Problem {
         &self.shapes[self.vms[vm.0 as usize].shape as usize]
     }
 
+    /// What VMs that are no rows use of a resource of a host.
+    pub fn standing(&self, host: usize, resource: usize) -> u64 {
+        self.standing.get(host).map_or(0, |standing| standing.used[resource])
+    }
+
+    /// All that a host has of a resource, what is in use by others than rows included.
+    pub fn whole(&self, host: usize, resource: usize) -> u64 {
+        self.hosts[host].capacity[resource] + self.standing(host, resource)
+    }
+
+    /// Whether the host has VMs that are no rows.
+    pub fn is_on(&self, host: usize) -> bool {
+        self.standing.get(host).is_some_and(|standing| standing.vms > 0)
+    }
+
     /// Whether every row that is named exists and every table is as long as it has to be.
     pub fn check(&self) -> Result<(), ProblemError> {
         let (hosts, vms) = (self.hosts.len(), self.vms.len());
@@ -141,12 +142,15 @@ impl Problem {
         for (row, shape) in self.shapes.iter().enumerate() {
             amounts(|| format!("shapes[{row}]"), shape, self.resources.len())?;
         }
+        // Lists that VMs share are looked at once.
+        let mut checked = rustc_hash::FxHashSet::default();
         for (row, vm) in self.vms.iter().enumerate() {
             within(|| format!("vms[{row}].shape"), vm.shape, self.shapes.len())?;
             if let Some(host) = vm.initial {
                 within(|| format!("vms[{row}].initial"), host.0, hosts)?;
             }
-            for host in vm.allowed.iter().flatten() {
+            let list = vm.allowed.as_ref().filter(|list| checked.insert(Arc::as_ptr(list)));
+            for host in list.iter().flat_map(|list| list.iter()) {
                 within(|| format!("vms[{row}].allowed"), host.0, hosts)?;
             }
         }
@@ -155,80 +159,14 @@ impl Problem {
                 within(|| format!("groups[{row}]"), vm.0, vms)?;
             }
         }
+        for (row, fabric) in self.fabrics.iter().enumerate() {
+            fabric.check(row)?;
+        }
         for (row, rule) in self.rules.iter().enumerate() {
             rule.check(row, self)?;
         }
-        self.goals.iter().enumerate().try_for_each(|(row, goal)| self.check_goal(row, goal))
-    }
-
-    fn check_goal(&self, row: usize, goal: &Goal) -> Result<(), ProblemError> {
-        let (resources, hosts, vms) = (self.resources.len(), self.hosts.len(), self.vms.len());
-        let name = |part: &str| format!("goals[{row}].{part}");
-        match goal {
-            Goal::Energy { resource, hosts: powers } => {
-                within(|| name("resource"), *resource, resources)?;
-                length(|| name("hosts"), powers.len(), hosts)?;
-            }
-            Goal::Peak { .. } => {}
-            Goal::Overload { weights, safe } => {
-                length(|| name("weights"), weights.len(), resources)?;
-                length(|| name("safe"), safe.len(), hosts)?;
-                safe.iter().try_for_each(|safe| amounts(|| name("safe"), safe, resources))?;
-            }
-            Goal::Stranded { plenty, scarce, target, .. } => {
-                within(|| name("plenty"), *plenty, resources)?;
-                within(|| name("scarce"), *scarce, resources)?;
-                amounts(|| name("target"), &[*target], 1)?;
-            }
-            Goal::Moves { vms: costs, between, busiest } => {
-                length(|| name("vms"), costs.len(), vms)?;
-                if let Some(distances) = between {
-                    length(|| name("between.pairs"), distances.pairs.len(), hosts * hosts)?;
-                }
-                if let Some(busiest) = busiest {
-                    length(|| name("busiest.group_of"), busiest.group_of.len(), vms)?;
-                    for &group in &busiest.group_of {
-                        within(|| name("busiest.group_of"), group, self.groups.len())?;
-                    }
-                }
-            }
-        }
-        let worst = self.worst(goal);
-        if worst <= MAX_GOAL {
-            return Ok(());
-        }
-        Err(ProblemError::Goal { field: format!("goals[{row}]"), worst })
-    }
-
-    /// No assignment within capacity is worth more than this.
-    fn worst(&self, goal: &Goal) -> u128 {
-        let whole =
-            |host: &Host| host.capacity.iter().map(|&found| u128::from(found)).sum::<u128>();
-        let vms = self.vms.len() as u128;
-        match goal {
-            Goal::Energy { hosts, .. } => {
-                let powers =
-                    hosts.iter().map(|power| u128::from(power.idle) + u128::from(power.span));
-                powers.sum::<u128>() + vms
-            }
-            Goal::Peak { weight } => u128::from(*weight),
-            Goal::Overload { weights, .. } => {
-                let heaviest = u128::from(weights.iter().copied().max().unwrap_or(0));
-                heaviest * self.hosts.iter().map(whole).sum::<u128>()
-            }
-            Goal::Stranded { target, weight, .. } => {
-                let factor = u128::from(*target) * u128::from(*weight);
-                factor * self.hosts.iter().map(whole).sum::<u128>()
-            }
-            Goal::Moves { vms: costs, between, busiest } => {
-                let far = between.as_ref().map_or(0, |distances| {
-                    let farthest = distances.pairs.iter().copied().max().unwrap_or(0);
-                    u128::from(distances.weight) * u128::from(farthest)
-                });
-                let busiest = busiest.as_ref().map_or(0, |busiest| u128::from(busiest.weight));
-                costs.iter().map(|&cost| u128::from(cost)).sum::<u128>() + vms * (far + busiest)
-            }
-        }
+        self.check_standing()?;
+        self.goals.iter().enumerate().try_for_each(|(row, goal)| goal.check(row, self))
     }
 }
 
@@ -311,6 +249,44 @@ mod tests {
             |problem| rule(problem, spare(vec![1 << 60])),
             "rules[0].keep is 1152921504606846976, at most 36028797002186752 is allowed; use a \
              larger unit",
+        );
+        let network = |over, bandwidth| Rule::Network {
+            group: 0,
+            to: 0,
+            scope: Scope::Host,
+            over,
+            latency: None,
+            bandwidth,
+        };
+        check(|problem| rule(problem, network(0, 1)), "rules[0].over names row 0, there are 0");
+        let join = |problem: &mut Problem, between, links: &[u32]| {
+            let route = |between| Route { between, latency: 1, links: links.to_vec() };
+            problem.fabrics.push(Fabric { links: vec![1], routes: vec![route(between); 2] });
+        };
+        check(
+            |problem| join(problem, (0, 1), &[2]),
+            "fabrics[0].routes[0].links names row 2, there are 1",
+        );
+        check(
+            |problem| join(problem, (0, 1), &[0]),
+            "fabrics[0].routes[1] joins 0 and 1, which are joined already or the same",
+        );
+        check(
+            |problem| {
+                problem.fabrics.push(Fabric::default());
+                rule(problem, network(0, 1 << 60));
+            },
+            "rules[0].bandwidth could add up to 1152921504606846976, at most 72057594037927936 is \
+             allowed; use a larger unit",
+        );
+        let clash = |crowds| Rule::Clash { crowds, hosts: vec![HostIx(0)] };
+        check(
+            |problem| rule(problem, clash(vec![])),
+            "rules[0].crowds has 0 entries, 1 are needed",
+        );
+        check(
+            |problem| rule(problem, clash(vec![Crowd { group: 5, members: 1 }])),
+            "rules[0].crowds names row 5, there are 1",
         );
         check(
             |problem| problem.goals.push(Goal::Energy { resource: 0, hosts: vec![] }),

@@ -8,6 +8,8 @@ mod amounts;
 pub mod assignment;
 mod constraint;
 mod decision;
+mod goal_kind;
+mod goal_setting;
 mod hardware;
 mod hardware_check;
 mod host;
@@ -33,6 +35,8 @@ pub use decision::{
     Alternative, Breakdown, Decision, INSIDE_REASONS, PolicyRejection, REASON_ORDER, Reason,
     Rejections, Strategy, Term, Verdict,
 };
+pub use goal_kind::GoalKind;
+pub use goal_setting::{Setting as GoalSetting, SettingError as GoalSettingError};
 pub use hardware::{
     Accelerator, Architecture, CoreClass, DriverVersion, Gpu, Hardware, HugePages, MigProfile, Nic,
     NumaNode, PciePort, PortKind,

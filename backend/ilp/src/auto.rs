@@ -7,13 +7,12 @@
 //! a programme if it is small enough for that to raise the bound, or else searches as well. Towards
 //! the end those that search solve a few hosts at a time exactly, from the best answer of all.
 
-use crate::board::Board;
 use crate::engine::Ilp;
 use crate::hosts_at_a_time::improve;
 use crate::relaxation::relaxation;
 use solver::assignment::{Budget, Outcome, State, StopReason};
 use solver::dice::Dice;
-use solver::engines::{Csp, Engine, Greedy, Lns, Task};
+use solver::engines::{Board, Csp, Engine, Greedy, Lns, Task};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Auto {
@@ -28,8 +27,12 @@ pub struct Auto {
 /// hosts are solved at once, and for how long, was not compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Columns of counts up to which the whole is searched as one programme.
+    /// Columns of counts up to which the whole is searched as one programme, and up to which it is
+    /// relaxed for a bound: beyond, making the columns takes longer than there is.
     pub whole_columns: usize,
+    pub relaxed_columns: usize,
+    /// Pairs of a VM and a host up to which greed is asked where there is a start already.
+    pub greedy_pairs: usize,
     /// Share of the time after which that begins, from the best answer until then.
     pub start_share: f64,
     /// Hosts that are solved at once, and the seconds that this may take.
@@ -45,6 +48,8 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             whole_columns: 1_500,
+            relaxed_columns: 250_000,
+            greedy_pairs: 20_000_000,
             start_share: 0.1,
             hosts_at_a_time: 5,
             seconds_each: 0.3,
@@ -72,7 +77,10 @@ impl Engine for Auto {
         if let Some(start) = task.start {
             board.offer(State::new(task.model, start).objective(), start);
         }
-        board.offer_outcome(&Greedy.solve(task, &mut budget.part(u64::MAX)));
+        let pairs = task.model.vms() * task.model.hosts();
+        if task.start.is_none() || pairs <= self.tuning.greedy_pairs {
+            board.offer_outcome(&Greedy.solve(task, &mut budget.part(u64::MAX)));
+        }
         if board.best().is_none() {
             // Rules that greed cannot mend: a search that sees them all, and leaves time for others.
             let outcome = Csp { first: true }.solve(task, &mut budget.share_of(0.5));
@@ -155,10 +163,15 @@ impl Auto {
     /// The relaxation's bound, and its start on the board.
     fn relax(&self, task: Task<'_>, budget: &Budget, board: &Board) -> Known {
         let mut known = Known { bound: task.model.bound(), proven: false, steps: 0 };
+        if task.model.shapes() * task.model.hosts() > self.tuning.relaxed_columns {
+            return known;
+        }
         if let Some(relaxed) = relaxation(task.problem, task.model, budget.deadline()) {
             known.bound = known.bound.max(relaxed.bound);
             if let Some(start) = relaxed.start {
-                board.offer(State::new(task.model, &start).objective(), &start);
+                let objective = State::new(task.model, &start).objective();
+                board.offer(objective, &start);
+                task.tell(objective, &start);
             }
         }
         known
@@ -203,6 +216,7 @@ impl Auto {
             let seconds = self.tuning.seconds_each;
             if improve(task.problem, &mut state, &hosts, seconds, budget.deadline()) {
                 board.offer(state.objective(), state.assignment());
+                task.tell(state.objective(), state.assignment());
             }
             steps += 1;
         }

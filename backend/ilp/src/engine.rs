@@ -50,6 +50,7 @@ impl Engine for Ilp {
             let relaxed = without(problem, &lazy);
             let programme = Programme::of(&relaxed, true, 0.0);
             let (columns, members) = (programme.columns.clone(), programme.members.clone());
+            let exact = programme.exact;
             let start = best.as_ref().map(|best| programme.values(&relaxed, &best.hosts));
             let answer = run(programme, start.as_deref(), limits);
             outcome.steps += 1;
@@ -78,8 +79,9 @@ impl Engine for Ilp {
                     best = Some(found);
                 }
                 outcome.stop_reason = match (holds, answer.proven) {
-                    (true, true) => StopReason::Optimal,
-                    (false, true) => StopReason::Stalled,
+                    (true, true) if exact => StopReason::Optimal,
+                    // The best by what a programme knows of the goals proves a bound, no more.
+                    (_, true) => StopReason::Stalled,
                     (_, false) => budget.reason(),
                 };
                 break;
@@ -91,6 +93,9 @@ impl Engine for Ilp {
         }
         if let Some(Best { hosts, objective: Some(objective) }) = best {
             outcome.bound = outcome.bound.min(objective);
+            if outcome.stop_reason == StopReason::Stalled && outcome.bound == objective {
+                outcome.stop_reason = StopReason::Optimal;
+            }
             if outcome.stop_reason == StopReason::Optimal {
                 outcome.bound = objective;
             }

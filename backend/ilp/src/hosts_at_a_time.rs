@@ -55,8 +55,11 @@ fn part(problem: &Problem, state: &State<'_>, hosts: &[u32], vms: &[u32]) -> Pro
     let vm_row: HashMap<u32, u32> = vms.iter().copied().zip(0..).collect();
     let host = |&host: &u32| {
         let amounts = state.free(host).iter().zip(state.used(host));
+        let amounts = amounts.zip(state.model().standing(host));
         let room = amounts.take(problem.resources.len());
-        let capacity = room.map(|(&free, &used)| (i64::from(free) + i64::from(used)) as u64);
+        let capacity = room.map(|((&free, &used), &standing)| {
+            (i64::from(free) + i64::from(used) - i64::from(standing)) as u64
+        });
         Host { capacity: capacity.collect(), domains: Vec::new() }
     };
     let model = state.model();
@@ -81,7 +84,12 @@ fn part(problem: &Problem, state: &State<'_>, hosts: &[u32], vms: &[u32]) -> Pro
         vms: vms.iter().map(vm).collect(),
         groups: Vec::new(),
         rules: Vec::new(),
+        fabrics: Vec::new(),
         goals: problem.goals.iter().filter_map(|goal| part_of(goal, hosts, vms)).collect(),
+        standing: match problem.standing.is_empty() {
+            true => Vec::new(),
+            false => hosts.iter().map(|&host| problem.standing[host as usize].clone()).collect(),
+        },
     };
     // What is left behind is in the capacities already.
     part.resources.iter_mut().for_each(|resource| resource.transient = false);
@@ -100,31 +108,24 @@ fn part(problem: &Problem, state: &State<'_>, hosts: &[u32], vms: &[u32]) -> Pro
     part
 }
 
-/// A goal as far as it is about these hosts and VMs.
+/// A goal as far as it is about these hosts and VMs; what is left out is priced by the state.
 fn part_of(goal: &Goal, hosts: &[u32], vms: &[u32]) -> Option<Goal> {
-    Some(match goal {
-        Goal::Energy { resource, hosts: powers } => Goal::Energy {
-            resource: *resource,
-            hosts: hosts.iter().map(|&host| powers[host as usize]).collect(),
-        },
-        Goal::Overload { weights, safe } => Goal::Overload {
-            weights: weights.clone(),
-            safe: hosts.iter().map(|&host| safe[host as usize].clone()).collect(),
-        },
-        Goal::Moves { vms: costs, .. } => Goal::Moves {
-            vms: vms.iter().map(|&vm| costs[vm as usize]).collect(),
-            between: None,
-            busiest: None,
-        },
-        Goal::Peak { .. } | Goal::Stranded { .. } => goal.clone(),
-    })
+    if let Goal::Moves { vms: costs, .. } = goal {
+        let vms = vms.iter().map(|&vm| costs[vm as usize]).collect();
+        return Some(Goal::Moves { vms, between: None, busiest: None });
+    }
+    let mut goal = goal.of_hosts(hosts)?;
+    if let Goal::Table { vms: classes, .. } = &mut goal {
+        *classes = vms.iter().map(|&vm| classes[vm as usize]).collect();
+    }
+    Some(goal)
 }
 
 /// The highest utilisation of the hosts that stay as they are.
 fn highest_elsewhere(state: &State<'_>, hosts: &[u32]) -> f64 {
     let model = state.model();
     let others = (0..model.hosts() as u32).filter(|host| !hosts.contains(host));
-    let shares = others.flat_map(|host| state.used(host).iter().zip(model.capacity(host)));
+    let shares = others.flat_map(|host| state.used(host).iter().zip(model.whole(host)));
     let shares = shares.filter(|(_, capacity)| **capacity > 0);
     shares.map(|(&used, &capacity)| f64::from(used) / f64::from(capacity)).fold(0.0, f64::max)
 }

@@ -10,7 +10,6 @@
 //! solver `State` and counts only if that one says that it is feasible, at the state's price.
 
 mod auto;
-mod board;
 mod engine;
 mod hosts_at_a_time;
 mod interrupt;

@@ -3,6 +3,8 @@
 //! Amounts in use are multiples of what all demands are multiples of, so that capacities are
 //! rounded down to such: it costs nothing and takes most of the slack out of the relaxation.
 
+mod goals;
+mod network;
 mod rules;
 
 use cluster::assignment::{Goal, Problem, Rule, Scope};
@@ -36,6 +38,11 @@ pub(crate) enum Column {
         goal: usize,
         host: usize,
     },
+    /// The highest share of a host.
+    Share {
+        goal: usize,
+        host: usize,
+    },
     /// Moved VMs of the group that has most of them, by goal.
     Busiest(usize),
     /// Whether one of a set of VMs is in a domain.
@@ -53,6 +60,19 @@ pub(crate) enum Column {
         rule: usize,
         resource: usize,
     },
+    /// Whether a set has so many in a domain.
+    Reached {
+        set: usize,
+        scope: Scope,
+        domain: u32,
+        members: u32,
+    },
+    /// Those of a set in some domains, where that is 1; else 0.
+    Flow {
+        set: usize,
+        reached: usize,
+        across: usize,
+    },
 }
 
 #[derive(Debug)]
@@ -62,9 +82,13 @@ pub(crate) struct Programme {
     pub(crate) members: Vec<Vec<VmIx>>,
     /// The sets of `Column::Present`.
     sets: Vec<Vec<VmIx>>,
+    /// The domains of `Column::Flow`.
+    across: Vec<Vec<u32>>,
     /// Part of every objective that no column has.
     pub(crate) constant: f64,
     pub(crate) integer: bool,
+    /// Whether the objective is the problem's, and not something that is never above it.
+    pub(crate) exact: bool,
 }
 
 impl Programme {
@@ -85,8 +109,10 @@ impl Programme {
             columns: builder.columns,
             members: builder.members,
             sets: builder.sets,
+            across: builder.across,
             constant: builder.constant,
             integer,
+            exact: problem.goals.iter().all(goals::is_exact),
         }
     }
 
@@ -117,7 +143,8 @@ impl Programme {
             Column::Peak => peak(problem, &used),
             Column::Above { goal, host, resource } => match &problem.goals[goal] {
                 Goal::Overload { safe, .. } => {
-                    used[host][resource].saturating_sub(safe[host][resource]) as f64
+                    let used = used[host][resource] + problem.standing(host, resource);
+                    used.saturating_sub(safe[host][resource]) as f64
                 }
                 _ => 0.0,
             },
@@ -131,6 +158,9 @@ impl Programme {
                 }
                 _ => 0.0,
             },
+            Column::Share { goal, host } => {
+                goals::share(problem, &problem.goals[goal], host, &used[host])
+            }
             Column::Busiest(goal) => match &problem.goals[goal] {
                 Goal::Moves { busiest: Some(busiest), .. } => {
                     let mut moved = vec![0u32; problem.groups.len()];
@@ -161,16 +191,37 @@ impl Programme {
                 }
                 _ => 0.0,
             },
+            Column::Reached { set, scope, domain, members } => {
+                f64::from(count(&self.sets[set], scope, domain) >= members)
+            }
+            Column::Flow { set, reached, across } => match self.columns[reached] {
+                Column::Reached { set: of, scope, domain, members }
+                    if count(&self.sets[of], scope, domain) >= members =>
+                {
+                    let there = self.across[across].iter();
+                    f64::from(
+                        there.map(|&domain| count(&self.sets[set], scope, domain)).sum::<u32>(),
+                    )
+                }
+                _ => 0.0,
+            },
         };
         self.columns.iter().map(value).collect()
     }
 }
 
 fn peak(problem: &Problem, used: &[Vec<u64>]) -> f64 {
-    let hosts = used.iter().zip(&problem.hosts);
-    let shares = hosts.flat_map(|(used, host)| used.iter().zip(&host.capacity));
-    let shares = shares.filter(|(_, capacity)| **capacity > 0);
-    shares.map(|(&used, &capacity)| used as f64 / capacity as f64).fold(0.0, f64::max)
+    let mut peak = 0.0f64;
+    for (host, used) in used.iter().enumerate() {
+        for (resource, used) in used.iter().enumerate() {
+            let whole = problem.whole(host, resource);
+            if whole > 0 {
+                let used = used + problem.standing(host, resource);
+                peak = peak.max(used as f64 / whole as f64);
+            }
+        }
+    }
+    peak
 }
 
 /// The members of a group, each once.
@@ -186,6 +237,7 @@ struct Builder<'a> {
     integer: bool,
     members: Vec<Vec<VmIx>>,
     sets: Vec<Vec<VmIx>>,
+    across: Vec<Vec<u32>>,
     variables: ProblemVariables,
     columns: Vec<Column>,
     objective: Expression,
@@ -202,10 +254,11 @@ impl<'a> Builder<'a> {
             integer,
             members: Classes::of(problem).members(),
             sets: Vec::new(),
+            across: Vec::new(),
             variables: ProblemVariables::new(),
             columns: Vec::new(),
             objective: Expression::default(),
-            constant: 0.0,
+            constant: goals::constant(problem),
             rows: Vec::new(),
             count: Vec::new(),
         }
@@ -279,7 +332,7 @@ impl<'a> Builder<'a> {
         let cost = |goal: &Goal| match goal {
             Goal::Energy { resource, hosts } => {
                 let resource = *resource as usize;
-                let capacity = u128::from(self.problem.hosts[host].capacity[resource]);
+                let capacity = u128::from(self.problem.whole(host, resource));
                 let work = u128::from(hosts[host].span) * u128::from(self.demand(class)[resource]);
                 if capacity == 0 { 0.0 } else { ((2 * work + capacity) / (2 * capacity)) as f64 }
             }
@@ -290,7 +343,15 @@ impl<'a> Builder<'a> {
                 });
                 vms[vm] as f64 + far
             }),
-            Goal::Peak { .. } | Goal::Overload { .. } | Goal::Stranded { .. } => 0.0,
+            Goal::Table { costs, vms, hosts } => {
+                costs[vms[vm] as usize][hosts[host] as usize] as f64
+            }
+            Goal::Power { resource, curves, .. } => {
+                let resource = *resource as usize;
+                let (_, slope) = goals::line(self.problem, resource, curves, host);
+                slope * self.demand(class)[resource] as f64
+            }
+            _ => 0.0,
         };
         self.problem.goals.iter().map(cost).sum()
     }
@@ -309,14 +370,7 @@ impl<'a> Builder<'a> {
 
     /// Room, also for what VMs leave behind; only hosts that are on have any.
     fn capacities(&mut self) {
-        let idle = |host: usize| -> f64 {
-            let idle = self.problem.goals.iter().map(|goal| match goal {
-                Goal::Energy { hosts, .. } => hosts[host].idle as f64,
-                _ => 0.0,
-            });
-            idle.sum()
-        };
-        let idle: Vec<f64> = (0..self.problem.hosts.len()).map(idle).collect();
+        let idle: Vec<f64> = (0..self.problem.hosts.len()).map(|host| self.idle(host)).collect();
         let units: Vec<u64> = (0..self.problem.resources.len()).map(|r| self.unit(r)).collect();
         for (host, idle) in idle.into_iter().enumerate() {
             let on = (idle > 0.0).then(|| self.column(Column::On(host), 1.0, true, idle));
@@ -374,10 +428,11 @@ impl<'a> Builder<'a> {
                         for (resource, &weight) in weights.iter().enumerate() {
                             if weight > 0 {
                                 let column = Column::Above { goal, host, resource };
-                                let most = self.problem.hosts[host].capacity[resource] as f64;
+                                let most = self.problem.whole(host, resource) as f64;
                                 let above = self.column(column, most, false, weight as f64);
                                 let used = self.used(host, resource) - above;
-                                self.rows.push(used.leq(safe[resource] as f64));
+                                let standing = self.problem.standing(host, resource) as f64;
+                                self.rows.push(used.leq(safe[resource] as f64 - standing));
                             }
                         }
                     }
@@ -397,7 +452,15 @@ impl<'a> Builder<'a> {
                 Goal::Moves { busiest: Some(busiest), .. } => {
                     self.busiest(goal, busiest.weight as f64, &busiest.group_of);
                 }
-                Goal::Moves { .. } => {}
+                Goal::Share(rates) => self.share(goal, rates),
+                // In what VMs cost on hosts, or in the constant.
+                Goal::Moves { .. }
+                | Goal::Table { .. }
+                | Goal::Power { .. }
+                | Goal::Heat { .. }
+                | Goal::Balance(_)
+                | Goal::Traffic(_)
+                | Goal::Outages(_) => {}
             }
         }
     }
@@ -405,11 +468,12 @@ impl<'a> Builder<'a> {
     fn peak(&mut self, weight: f64, least: f64) {
         let peak = self.column(Column::Peak, 1.0, false, weight);
         self.rows.push(Expression::from(peak).geq(least));
-        for (host, row) in self.problem.hosts.iter().enumerate() {
-            for (resource, &capacity) in row.capacity.iter().enumerate() {
-                if capacity > 0 {
-                    let used = self.used(host, resource) - capacity as f64 * peak;
-                    self.rows.push(used.leq(0.0));
+        for host in 0..self.problem.hosts.len() {
+            for resource in 0..self.problem.resources.len() {
+                let whole = self.problem.whole(host, resource);
+                if whole > 0 {
+                    let used = self.used(host, resource) - whole as f64 * peak;
+                    self.rows.push(used.leq(-(self.problem.standing(host, resource) as f64)));
                 }
             }
         }

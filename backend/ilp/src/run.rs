@@ -38,6 +38,11 @@ pub(crate) fn whole(bound: f64) -> i64 {
 pub(crate) fn run(programme: Programme, start: Option<&[f64]>, limits: Limits<'_>) -> Answer {
     let (integer, constant) = (programme.integer, programme.constant);
     let nothing = Answer { values: None, bound: None, proven: false };
+    if programme.columns.is_empty() {
+        // HiGHS has no opinion about nothing: VMs that may go nowhere do not, and no VMs are fine.
+        let values = programme.members.is_empty().then(Vec::new);
+        return Answer { bound: values.is_some().then_some(constant), values, proven: true };
+    }
     let Ok(mut model) = programme.into_model() else { return nothing };
     model.make_quiet();
     model.set_option("threads", limits.threads as i32);

@@ -43,22 +43,14 @@ pub fn place_batch_followed(
         let choice = place(problem, scratch, vms[row], &how);
         if let Some(host) = &choice.host {
             chosen(row, host);
-            problem.add_vm(host.host, vms[row], &host.committed);
-            if let Some(bindings) = &host.bindings {
-                let taken = problem.take(host.host, bindings);
-                debug_assert_eq!(taken, Ok(()), "what was bound is free");
-            }
+            put(problem, vms[row], host);
             how.round_robin_after = Some(host.host);
         }
         choices[row] = choice;
     }
     for &row in order.iter().rev() {
         if let Some(chosen) = &choices[row].host {
-            if let Some(bindings) = &chosen.bindings {
-                let given = problem.give_back(chosen.host, bindings);
-                debug_assert_eq!(given, Ok(()), "what was taken is given back");
-            }
-            problem.remove_vm(chosen.host, vms[row], &chosen.committed);
+            take_back(problem, vms[row], chosen);
         }
     }
     if stopped {
@@ -68,6 +60,23 @@ pub fn place_batch_followed(
         choices.iter_mut().for_each(withdraw);
     }
     Some(choices)
+}
+
+/// Puts a VM where it was decided to go.
+pub(crate) fn put(problem: &mut Problem, vm: &Vm, chosen: &Chosen) {
+    problem.add_vm(chosen.host, vm, &chosen.committed);
+    if let Some(bindings) = &chosen.bindings {
+        let taken = problem.take(chosen.host, bindings);
+        debug_assert_eq!(taken, Ok(()), "what was bound is free");
+    }
+}
+
+pub(crate) fn take_back(problem: &mut Problem, vm: &Vm, chosen: &Chosen) {
+    if let Some(bindings) = &chosen.bindings {
+        let given = problem.give_back(chosen.host, bindings);
+        debug_assert_eq!(given, Ok(()), "what was taken is given back");
+    }
+    problem.remove_vm(chosen.host, vm, &chosen.committed);
 }
 
 /// The order in which a strategy places a batch.

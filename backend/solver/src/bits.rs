@@ -29,6 +29,11 @@ impl Bits {
         self.word(host.row() / LANES) >> (host.row() % LANES) & 1 == 1
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
     pub(crate) fn put(&mut self, host: HostIx, member: bool) {
         if member {
             self.insert(host);
@@ -68,6 +73,15 @@ impl Bits {
         }
         for (word, more) in self.words.iter_mut().zip(&other.words) {
             *word |= more;
+        }
+    }
+
+    /// Keeps those that are in the other as well; none if there is no other.
+    pub(crate) fn retain(&mut self, other: Option<&Bits>) {
+        let kept = other.map_or(&[][..], Bits::words);
+        self.words.truncate(kept.len());
+        for (word, kept) in self.words.iter_mut().zip(kept) {
+            *word &= kept;
         }
     }
 

@@ -5,7 +5,7 @@
 //! best by score; every host is considered. `place_batch` does so for many VMs as if one by one.
 //! `feasible` asks the same rules about one host; `explain` says everything that is in a VM's way.
 //! `contradictions` asks whether installed constraints can hold together at all. `assignment` and
-//! `engines` answer for many VMs at once.
+//! `engines` answer for many VMs at once, `objective` says what is best for a fleet.
 //!
 //! No I/O, no clock, no randomness; integers only, and ties go to the lowest row, so equal tables
 //! give equal answers. What the rules and terms mean is written in `backend/ARCHITECTURE.md`.
@@ -29,7 +29,9 @@ mod groups;
 mod guarantees;
 mod hosts;
 mod inside;
+pub mod joint;
 mod locality;
+pub mod objective;
 mod place;
 mod policies;
 mod predicates;

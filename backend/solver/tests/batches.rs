@@ -3,6 +3,9 @@
 mod tiny;
 
 use cluster::{Amounts, Dim, HostIx, Reason, Strategy, Vm};
+use solver::assignment::Budget;
+use solver::dice::Dice;
+use solver::joint::{best_order, keeps_order};
 use solver::{Choice, How, Scratch, place, place_batch};
 use tiny::{Tiny, hosts, name, vm};
 
@@ -110,4 +113,51 @@ fn hosts_that_all_changed_since_the_last_request_are_weighed_again() {
     assert_eq!(chosen(tiny.place(&vm)), Some(HostIx(127)));
     tiny.put(127, &cores("v127", 2));
     assert_eq!(chosen(tiny.place(&vm)), Some(HostIx(64)));
+}
+
+#[test]
+fn a_joint_order_places_vms_that_one_by_one_leaves_out() {
+    let mut tiny = Tiny::new(&hosts(2));
+    let vms = [cores("a", 3), cores("b", 3), cores("c", 5), cores("d", 5)];
+    let vms: Vec<&Vm> = vms.iter().collect();
+    tiny.how.strategy = Strategy::FirstFit;
+    let (how, mut budget) = (tiny.how, Budget::steps(1_000));
+    let before = place_batch(&mut tiny.problem, &mut Scratch::default(), &vms, &how, false);
+    let joint = best_order(&mut tiny.problem, &mut Scratch::default(), &vms, &how, 1, &mut budget);
+    assert_eq!((joint.as_given.placed, joint.served.placed), (3, 4));
+    let ordered: Vec<&Vm> = joint.order.iter().map(|&row| vms[row]).collect();
+    let after = place_batch(&mut tiny.problem, &mut Scratch::default(), &ordered, &how, false);
+    assert!(after.iter().all(|choice| choice.host.is_some()), "what was promised");
+    let again = place_batch(&mut tiny.problem, &mut Scratch::default(), &vms, &how, false);
+    assert_eq!(again, before, "the tables are as they were");
+}
+
+#[test]
+fn a_joint_order_is_never_worse_and_the_same_for_a_seed() {
+    let ordered = Strategy::ALL.into_iter().filter(|strategy| keeps_order(*strategy));
+    let ordered: Vec<Strategy> = ordered.collect();
+    for seed in 0..200u64 {
+        let mut dice = Dice::new(seed);
+        let mut tiny = Tiny::new(&hosts(2 + dice.below(4) as usize));
+        tiny.how.strategy = ordered[dice.below(ordered.len() as u32) as usize];
+        let how = tiny.how;
+        let vms: Vec<Vm> = (0..2 + dice.below(12))
+            .map(|number| cores(&format!("v{number}"), 1 + u64::from(dice.below(6))))
+            .collect();
+        let vms: Vec<&Vm> = vms.iter().collect();
+        let mut search = |steps| {
+            let (problem, scratch) = (&mut tiny.problem, &mut Scratch::default());
+            best_order(problem, scratch, &vms, &how, seed, &mut Budget::steps(steps))
+        };
+        let (none, some, more) = (search(0), search(300), search(3_000));
+        assert_eq!(none.served, none.as_given, "seed {seed}: no steps, no search");
+        assert!(some.served >= some.as_given, "seed {seed}");
+        assert!(more.served >= some.served, "seed {seed}");
+        assert_eq!(search(300).order, some.order, "seed {seed}");
+        let ordered: Vec<&Vm> = more.order.iter().map(|&row| vms[row]).collect();
+        let placed = place_batch(&mut tiny.problem, &mut Scratch::default(), &ordered, &how, false);
+        let scores = placed.iter().flat_map(|choice| &choice.host).map(|chosen| chosen.score);
+        assert_eq!(scores.clone().count(), more.served.placed, "seed {seed}");
+        assert_eq!(scores.sum::<i64>(), more.served.score, "seed {seed}");
+    }
 }

@@ -3,11 +3,12 @@
 //! Plain loops over `cluster::assignment::Problem`: every rule is read as it is written there, and
 //! every goal is added up from nothing.
 
+mod goals;
+mod links;
 mod rules;
 
-use cluster::assignment::{Goal, Problem};
+use cluster::assignment::Problem;
 use cluster::{HostIx, VmIx};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// What is wrong with an assignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +43,12 @@ pub enum AssignmentViolation {
     Uneven { rule: usize, domain: u32, members: usize, fewest: usize },
     #[error("rule {rule}: {unused} of resource {resource} are unused, {keep} are to be kept")]
     NotSpared { rule: usize, resource: u32, unused: u64, keep: u64 },
+    #[error("rule {rule}: VM {vm} and VM {other} have no way that is fast enough")]
+    TooFar { rule: usize, vm: u32, other: u32 },
+    #[error("link {link} of fabric {fabric} can carry {carries}, {load} are asked for")]
+    Overloaded { fabric: usize, link: u32, load: u128, carries: u64 },
+    #[error("rule {rule}: host {host} has all that no host can have at once")]
+    Clash { rule: usize, host: u32 },
 }
 
 /// A sound assignment's worth, goal by goal.
@@ -77,10 +84,11 @@ pub fn assignment(
     for (row, rule) in problem.rules.iter().enumerate() {
         faults.extend(rules::broken(problem, hosts, row, rule));
     }
+    faults.extend(links::overloaded(problem, hosts));
     if !faults.is_empty() {
         return Err(faults);
     }
-    let goals = problem.goals.iter().map(|goal| worth(problem, hosts, goal)).collect();
+    let goals = problem.goals.iter().map(|goal| goals::worth(problem, hosts, goal)).collect();
     Ok(AssignmentWorth { goals })
 }
 
@@ -139,75 +147,4 @@ fn capacities(problem: &Problem, hosts: &[HostIx]) -> Vec<AssignmentViolation> {
         }
     }
     faults
-}
-
-fn worth(problem: &Problem, hosts: &[HostIx], goal: &Goal) -> i64 {
-    let (here, _) = usage(problem, hosts);
-    let capacity = |host: usize, resource: usize| problem.hosts[host].capacity[resource];
-    let free = |host: usize, resource: u32| {
-        let resource = resource as usize;
-        i128::from(capacity(host, resource)) - i128::from(here[host][resource])
-    };
-    let every_host = 0..problem.hosts.len();
-    let worth: i128 = match goal {
-        Goal::Energy { resource, hosts: powers } => {
-            let active: BTreeSet<usize> = hosts.iter().map(|host| host.0 as usize).collect();
-            let idle: i128 = active.iter().map(|&host| i128::from(powers[host].idle)).sum();
-            let work = (0..).zip(hosts).map(|(vm, host)| {
-                let host = host.0 as usize;
-                let whole = i128::from(capacity(host, *resource as usize));
-                let part = i128::from(problem.demand(VmIx(vm))[*resource as usize]);
-                let span = i128::from(powers[host].span);
-                if whole == 0 { 0 } else { (2 * span * part + whole) / (2 * whole) }
-            });
-            idle + work.sum::<i128>()
-        }
-        Goal::Peak { weight } => {
-            let all =
-                every_host.flat_map(|host| (0..problem.resources.len()).map(move |r| (host, r)));
-            let worth = all.filter(|&(host, resource)| capacity(host, resource) > 0).map(
-                |(host, resource)| {
-                    let product = u128::from(*weight) * u128::from(here[host][resource]);
-                    product.div_ceil(u128::from(capacity(host, resource)))
-                },
-            );
-            worth.max().unwrap_or(0) as i128
-        }
-        Goal::Overload { weights, safe } => {
-            let above = |host: usize, resource: usize| {
-                i128::from(here[host][resource].saturating_sub(safe[host][resource]))
-            };
-            let of_host = |host: usize| -> i128 {
-                let resources = weights.iter().enumerate();
-                resources.map(|(r, &weight)| i128::from(weight) * above(host, r)).sum()
-            };
-            every_host.map(of_host).sum()
-        }
-        Goal::Stranded { plenty, scarce, target, weight } => {
-            let lost = |host| i128::from(*target) * free(host, *plenty) - free(host, *scarce);
-            i128::from(*weight) * every_host.map(|host| lost(host).max(0)).sum::<i128>()
-        }
-        Goal::Moves { vms, between, busiest } => {
-            let mut cost = 0;
-            let mut in_group: BTreeMap<u32, i128> = BTreeMap::new();
-            for (vm, &host) in hosts.iter().enumerate() {
-                let Some(initial) = problem.vms[vm].initial.filter(|&initial| initial != host)
-                else {
-                    continue;
-                };
-                cost += i128::from(vms[vm]);
-                if let Some(distances) = between {
-                    let pair = initial.0 as usize * problem.hosts.len() + host.0 as usize;
-                    cost += i128::from(distances.weight) * i128::from(distances.pairs[pair]);
-                }
-                if let Some(busiest) = busiest {
-                    *in_group.entry(busiest.group_of[vm]).or_insert(0) += 1;
-                }
-            }
-            let most = in_group.into_values().max().unwrap_or(0);
-            cost + busiest.as_ref().map_or(0, |busiest| i128::from(busiest.weight) * most)
-        }
-    };
-    // `Problem::check` limits every goal to 2^56.
-    worth as i64
 }

@@ -18,6 +18,9 @@ pub enum Scope {
 /// Most that may have to stay unused of a resource, so that sums over many hosts fit in 64 bits.
 pub const MAX_KEPT: u64 = MAX_AMOUNT << 24;
 
+/// Most that all pairs of one rule may take of a link, for the same reason.
+pub const MAX_LOAD: u128 = 1 << 56;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rule {
     /// No domain has two members. Hosts in no domain are not limited.
@@ -44,6 +47,20 @@ pub enum Rule {
     /// While a member of `group` that asks for a resource is on one of `hosts`, this much of it
     /// is unused on them together; for each resource, 0 for those that are not looked at.
     Spare { group: u32, hosts: Vec<HostIx>, keep: Vec<u64> },
+    /// Every two VMs of which one is of `group` and the other of `to` are in one domain, or in two
+    /// that the fabric `over` joins by a route of at most this latency. On every link of its route
+    /// such a pair takes `bandwidth`; pairs of all rules over the fabric together take no more than
+    /// the link can carry. Whoever has somebody to be paired with is in a domain.
+    Network { group: u32, to: u32, scope: Scope, over: u32, latency: Option<u64>, bandwidth: u64 },
+    /// None of `hosts` has all of these crowds.
+    Clash { crowds: Vec<Crowd>, hosts: Vec<HostIx> },
+}
+
+/// So many members of a group, or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    pub group: u32,
+    pub members: u32,
 }
 
 impl Rule {
@@ -57,7 +74,11 @@ impl Rule {
             | Self::Limit { group, scope, .. }
             | Self::Away { group, scope, .. }
             | Self::Beside { group, scope, .. }
-            | Self::Skew { group, scope, .. } => (group, scope),
+            | Self::Skew { group, scope, .. }
+            | Self::Network { group, scope, .. } => (group, scope),
+            Self::Clash { ref crowds, .. } => {
+                (crowds.first().map_or(u32::MAX, |crowd| crowd.group), Scope::Host)
+            }
             Self::Fence { group, .. } | Self::Spare { group, .. } => (group, Scope::Host),
         }
     }
@@ -68,15 +89,26 @@ impl Rule {
             Self::Dependency { needs: other, .. }
             | Self::Away { from: other, .. }
             | Self::Beside { with: other, .. }
-            | Self::Skew { of: other, .. } => Some(other),
+            | Self::Skew { of: other, .. }
+            | Self::Network { to: other, .. } => Some(other),
             _ => None,
+        }
+    }
+
+    /// All groups that it speaks of.
+    pub fn groups(&self) -> Vec<u32> {
+        match self {
+            Self::Clash { crowds, .. } => crowds.iter().map(|crowd| crowd.group).collect(),
+            _ => [self.subject().0].into_iter().chain(self.object()).collect(),
         }
     }
 
     /// Hosts that the rule speaks of by name.
     pub fn hosts(&self) -> Option<&[HostIx]> {
         match self {
-            Self::Fence { hosts, .. } | Self::Spare { hosts, .. } => Some(hosts),
+            Self::Fence { hosts, .. } | Self::Spare { hosts, .. } | Self::Clash { hosts, .. } => {
+                Some(hosts)
+            }
             _ => None,
         }
     }
@@ -94,6 +126,8 @@ impl Rule {
             Self::Beside { .. } => "beside",
             Self::Skew { .. } => "skew",
             Self::Spare { .. } => "spare",
+            Self::Network { .. } => "network",
+            Self::Clash { .. } => "clash",
         }
     }
 
@@ -101,12 +135,19 @@ impl Rule {
     pub(super) fn check(&self, row: usize, problem: &Problem) -> Result<(), ProblemError> {
         let name = |part: &str| format!("rules[{row}].{part}");
         let (group, scope) = self.subject();
+        if let Self::Clash { crowds, .. } = self {
+            length(|| name("crowds"), crowds.len(), crowds.len().max(1))?;
+            for crowd in crowds {
+                within(|| name("crowds"), crowd.group, problem.groups.len())?;
+            }
+        }
         within(|| name("group"), group, problem.groups.len())?;
         if let Some(object) = self.object() {
             let part = match self {
                 Self::Dependency { .. } => "needs",
                 Self::Away { .. } => "from",
                 Self::Beside { .. } => "with",
+                Self::Network { .. } => "to",
                 _ => "of",
             };
             within(|| name(part), object, problem.groups.len())?;
@@ -117,13 +158,26 @@ impl Rule {
         for host in self.hosts().unwrap_or_default() {
             within(|| name("hosts"), host.0, problem.hosts.len())?;
         }
-        let Self::Spare { keep, .. } = self else { return Ok(()) };
-        length(|| name("keep"), keep.len(), problem.resources.len())?;
-        match keep.iter().find(|&&keep| keep > MAX_KEPT) {
-            Some(&found) => {
-                Err(ProblemError::Amount { field: name("keep"), found, most: MAX_KEPT })
+        match self {
+            Self::Spare { keep, .. } => {
+                length(|| name("keep"), keep.len(), problem.resources.len())?;
+                match keep.iter().find(|&&keep| keep > MAX_KEPT) {
+                    Some(&found) => {
+                        Err(ProblemError::Amount { field: name("keep"), found, most: MAX_KEPT })
+                    }
+                    None => Ok(()),
+                }
             }
-            None => Ok(()),
+            Self::Network { to, over, bandwidth, .. } => {
+                within(|| name("over"), *over, problem.fabrics.len())?;
+                let members = |group: u32| problem.groups[group as usize].len() as u128;
+                let worst = members(group) * members(*to) * u128::from(*bandwidth);
+                match worst <= MAX_LOAD {
+                    true => Ok(()),
+                    false => Err(ProblemError::Load { field: name("bandwidth"), worst }),
+                }
+            }
+            _ => Ok(()),
         }
     }
 }

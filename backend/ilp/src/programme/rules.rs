@@ -4,7 +4,7 @@
 //! nothing, and switches on what must be true there.
 
 use super::{Builder, Column, different};
-use cluster::assignment::{NO_DOMAIN, Rule, Scope};
+use cluster::assignment::{Crowd, NO_DOMAIN, Rule, Scope};
 use cluster::{HostIx, VmIx};
 use good_lp::{Expression, Variable};
 use std::collections::HashSet;
@@ -63,8 +63,11 @@ impl Builder<'_> {
                     self.skew(row, (&group, &other), scope, *most, among);
                 }
                 Rule::Spare { hosts, keep, .. } => self.spare(row, &group, hosts, keep),
+                Rule::Network { .. } => self.reach(rule, &group, &other),
+                Rule::Clash { crowds, hosts } => self.clash(crowds, hosts),
             }
         }
+        self.links();
     }
 
     fn limit(&mut self, group: &[VmIx], scope: Scope, most: u32) {
@@ -201,8 +204,38 @@ impl Builder<'_> {
         }
     }
 
+    /// No host has so many of every crowd.
+    fn clash(&mut self, crowds: &[Crowd], hosts: &[HostIx]) {
+        let groups = crowds.iter().map(|it| different(&self.problem.groups[it.group as usize]));
+        let groups: Vec<Vec<VmIx>> = groups.collect();
+        let sets: Vec<usize> = groups.iter().map(|group| self.set(group)).collect();
+        let mut hosts = hosts.to_vec();
+        hosts.sort_unstable();
+        hosts.dedup();
+        for host in hosts {
+            let mut all = Expression::default();
+            for ((crowd, group), &set) in crowds.iter().zip(&groups).zip(&sets) {
+                let (scope, domain, members) = (Scope::Host, host.0, crowd.members);
+                let column = Column::Reached { set, scope, domain, members };
+                let reached = self.column(column, 1.0, true, 0.0);
+                all.add_mul(1.0, reached);
+                let there = self.in_domain(&self.classes_of(group), scope, domain);
+                let fewer = f64::from(members) - 1.0;
+                let beyond = (group.len() as f64 - fewer).max(1.0);
+                self.rows.push((there - beyond * reached).leq(fewer));
+            }
+            self.rows.push(all.leq(crowds.len() as f64 - 1.0));
+        }
+    }
+
     /// A column that is 1 if one of the set is in the domain.
-    fn present(&mut self, group: &[VmIx], set: usize, scope: Scope, domain: u32) -> Variable {
+    pub(super) fn present(
+        &mut self,
+        group: &[VmIx],
+        set: usize,
+        scope: Scope,
+        domain: u32,
+    ) -> Variable {
         let present = self.column(Column::Present { set, scope, domain }, 1.0, true, 0.0);
         let classes = self.classes_of(group);
         let members = self.in_domain(&classes, scope, domain);
@@ -210,23 +243,23 @@ impl Builder<'_> {
         present
     }
 
-    fn never_without_domain(&mut self, group: &[VmIx], scope: Scope) {
+    pub(super) fn never_without_domain(&mut self, group: &[VmIx], scope: Scope) {
         let classes = self.classes_of(group);
         self.rows.push(self.in_domain(&classes, scope, NO_DOMAIN).leq(0.0));
     }
 
-    fn set(&mut self, group: &[VmIx]) -> usize {
+    pub(super) fn set(&mut self, group: &[VmIx]) -> usize {
         self.sets.push(group.to_vec());
         self.sets.len() - 1
     }
 
     /// The classes of a set of VMs that has each class whole.
-    fn classes_of(&self, group: &[VmIx]) -> Vec<usize> {
+    pub(super) fn classes_of(&self, group: &[VmIx]) -> Vec<usize> {
         let group: HashSet<VmIx> = group.iter().copied().collect();
         (0..self.members.len()).filter(|&class| group.contains(&self.members[class][0])).collect()
     }
 
-    fn in_domain(&self, classes: &[usize], scope: Scope, domain: u32) -> Expression {
+    pub(super) fn in_domain(&self, classes: &[usize], scope: Scope, domain: u32) -> Expression {
         let mut there = Expression::default();
         for host in 0..self.problem.hosts.len() {
             if self.problem.domain(scope, HostIx(host as u32)) == domain {
@@ -239,7 +272,7 @@ impl Builder<'_> {
     }
 
     /// The domains of a scope that have a host.
-    fn domains(&self, scope: Scope) -> Vec<u32> {
+    pub(super) fn domains(&self, scope: Scope) -> Vec<u32> {
         let hosts = (0..self.problem.hosts.len() as u32).map(HostIx);
         let mut domains: Vec<u32> = hosts.map(|host| self.problem.domain(scope, host)).collect();
         domains.retain(|&domain| domain != NO_DOMAIN);

@@ -7,19 +7,25 @@
 //! and return an `Outcome`. `from_fleet` makes the problem of a live fleet. No clock here:
 //! whoever has one tells the budget's `Deadline`.
 
+mod clashes;
 mod classes;
 mod counters;
 mod counts;
 mod fleet;
+mod flows;
 mod model;
+mod networks;
 mod outcome;
 mod spares;
 mod state;
 mod tallies;
+mod values;
 
 pub use classes::Classes;
 pub(crate) use counts::Counts;
-pub use fleet::{Ask, Cause, Fleet, FleetError, Origin, Stricter, from_fleet};
+pub use fleet::{
+    Ask, Cause, Fleet, FleetError, Origin, Search, Settled, Stricter, arrivals_only, from_fleet,
+};
 pub use model::{Model, NOWHERE};
 pub use outcome::{Budget, Deadline, Outcome, StopReason};
 pub use state::{Change, State};

@@ -38,18 +38,19 @@ pub struct Budget {
     steps: u64,
     used: u64,
     deadline: Arc<Deadline>,
-    /// The share of the deadline's time that may be used.
+    /// The share of the deadline's time at which this budget began, and at which it ends.
+    from_time: f64,
     of_time: f64,
 }
 
 impl Budget {
     pub fn steps(steps: u64) -> Self {
-        Self { steps, used: 0, deadline: Arc::default(), of_time: 1.0 }
+        Self { steps, used: 0, deadline: Arc::default(), from_time: 0.0, of_time: 1.0 }
     }
 
     /// No limit but the deadline.
     pub fn until(deadline: Arc<Deadline>) -> Self {
-        Self { steps: u64::MAX, used: 0, deadline, of_time: 1.0 }
+        Self { steps: u64::MAX, used: 0, deadline, from_time: 0.0, of_time: 1.0 }
     }
 
     /// The same limit of steps with a deadline as well.
@@ -66,6 +67,20 @@ impl Budget {
     /// The same budget, but that it ends after this share of the deadline's time.
     pub fn share_of(&self, of_time: f64) -> Self {
         Self { of_time, ..self.clone() }
+    }
+
+    /// One of `parts` equal parts of what is left, of steps and of time: a search that ends with it
+    /// cools as if it were the whole.
+    pub fn one_of(&self, parts: u64) -> Self {
+        let now = self.deadline.share().clamp(self.from_time, self.of_time);
+        let parts = parts.max(1);
+        Self {
+            steps: if self.steps == u64::MAX { u64::MAX } else { self.left().div_ceil(parts) },
+            used: 0,
+            from_time: now,
+            of_time: now + (self.of_time - now) / parts as f64,
+            ..self.clone()
+        }
     }
 
     /// Counts steps; false when there is nothing left to spend.
@@ -92,7 +107,8 @@ impl Budget {
 
     /// The share that is spent, of steps or of time, whichever is further; for cooling schedules.
     pub fn share(&self) -> f64 {
-        let of_time = self.deadline.share() / self.of_time;
+        let span = (self.of_time - self.from_time).max(f64::MIN_POSITIVE);
+        let of_time = ((self.deadline.share() - self.from_time) / span).max(0.0);
         (self.used as f64 / self.steps.max(1) as f64).max(of_time).min(1.0)
     }
 
@@ -196,6 +212,10 @@ mod tests {
         assert_eq!(budget.share(), 0.5);
         assert!(budget.spend(1));
         assert!(budget.share_of(0.5).is_over() && !budget.share_of(0.6).is_over());
+        let half = budget.one_of(2);
+        assert!(half.share() < 1e-9 && !half.is_over(), "it begins where the whole is now");
+        deadline.tell(0.75);
+        assert!(half.is_over() && !budget.is_over());
         let mut part = budget.part(2);
         deadline.tell(1.0);
         assert!(!budget.spend(1) && !part.spend(1));

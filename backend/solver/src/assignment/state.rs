@@ -4,10 +4,12 @@
 //! at resources, `shift_delta` at goals, `rules_allow` at groups. Nothing is checked on a change
 //! itself: a state may break rules while an engine builds it, and `is_feasible` tells.
 
+use super::clashes::Crowds;
 use super::counts::Counts;
+use super::flows::Flows;
 use super::model::{Model, NOWHERE};
 use super::spares::Sums;
-use crate::goals::Highest;
+use crate::goals::{After, Highest};
 
 /// One VM goes from a host to another; either may be `NOWHERE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +27,16 @@ pub struct State<'m> {
     on_host: Vec<Vec<u32>>,
     place_in_list: Vec<u32>,
     placed: usize,
-    /// In use on each host, by padded row.
+    /// In use on each host, by padded row, also by VMs that are no rows.
     used: Vec<i32>,
     /// Capacity less what is in use and what moved VMs go on taking; below zero if over capacity.
     free: Vec<i32>,
     counts: Counts,
     pub(crate) sums: Sums,
+    pub(crate) flows: Flows,
+    pub(crate) crowds: Crowds,
     host_cost: Vec<i64>,
-    highest: Highest,
+    pub(super) highest: Highest,
     /// Worth of all goals but the parts in `highest`.
     sum: i64,
 }
@@ -49,6 +53,8 @@ impl Clone for State<'_> {
             free: self.free.clone(),
             counts: self.counts.clone(),
             sums: self.sums.clone(),
+            flows: self.flows.clone(),
+            crowds: self.crowds.clone(),
             host_cost: self.host_cost.clone(),
             highest: self.highest.clone(),
             sum: self.sum,
@@ -66,6 +72,8 @@ impl Clone for State<'_> {
         self.free.clone_from(&other.free);
         self.counts.copy(&other.counts);
         self.sums.clone_from(&other.sums);
+        self.flows.copy(&other.flows);
+        self.crowds.copy(&other.crowds);
         self.host_cost.clone_from(&other.host_cost);
         self.highest.clone_from(&other.highest);
         self.sum = other.sum;
@@ -76,19 +84,24 @@ impl<'m> State<'m> {
     /// Nothing is placed.
     pub fn empty(model: &'m Model) -> Self {
         let hosts = 0..model.hosts() as u32;
-        let host_cost: Vec<i64> =
-            hosts.clone().map(|host| model.goals.host(host, 0, |_| 0)).collect();
+        let price = |host| {
+            let standing = model.standing(host);
+            model.goals.host(host, 0, |resource| standing[resource])
+        };
+        let host_cost: Vec<i64> = hosts.clone().map(price).collect();
         let mut state = Self {
             model,
             host_of: vec![NOWHERE; model.vms()],
             on_host: vec![Vec::new(); model.hosts()],
             place_in_list: vec![0; model.vms()],
             placed: 0,
-            used: vec![0; model.hosts() * model.stride()],
+            used: hosts.clone().flat_map(|host| model.standing(host)).copied().collect(),
             free: hosts.flat_map(|host| model.capacity(host)).copied().collect(),
             counts: Counts::none(&model.tallies),
             sums: Sums::none(&model.spares),
-            sum: host_cost.iter().sum(),
+            flows: Flows::none(&model.networks),
+            crowds: Crowds::none(&model.clashes),
+            sum: host_cost.iter().sum::<i64>() + model.goals.constant(),
             host_cost,
             highest: Highest::none(model),
         };
@@ -129,6 +142,13 @@ impl<'m> State<'m> {
         &self.on_host[host as usize]
     }
 
+    /// VMs on a host that are rows.
+    #[inline]
+    pub(super) fn count(&self, host: u32) -> u32 {
+        self.on_host[host as usize].len() as u32
+    }
+
+    /// What is in use on a host, also by VMs that are no rows.
     pub fn used(&self, host: u32) -> &[i32] {
         &self.used[host as usize * self.model.stride()..][..self.model.stride()]
     }
@@ -152,7 +172,7 @@ impl<'m> State<'m> {
             let used = self.used(host);
             goals.certain_host(host, self.vms_on(host).len() as u32, &|resource| used[resource])
         });
-        vms + hosts.sum::<i64>() + self.highest.worth(goals)
+        vms + hosts.sum::<i64>() + self.highest.certain(goals)
     }
 
     /// Whether every VM is placed where it may be, within capacity and all rules.
@@ -165,7 +185,7 @@ impl<'m> State<'m> {
 
     /// How much is missing until every rule holds; unplaced VMs may make it good.
     pub fn broken(&self) -> u64 {
-        self.counts.broken() + self.sums.broken()
+        self.counts.broken() + self.sums.broken() + self.flows.broken() + self.crowds.broken()
     }
 
     /// Whether the host has room for a VM that is not on it, and is one of those that it may use.
@@ -215,6 +235,8 @@ impl<'m> State<'m> {
         let model = self.model;
         self.counts.hold_after(&model.tallies, changes)
             && self.sums.hold_after(&model.spares, |vm| model.demand(vm), changes)
+            && self.flows.hold_after(&model.networks, changes)
+            && self.crowds.hold_after(&model.clashes, changes)
     }
 
     /// The change that a shift is.
@@ -242,6 +264,8 @@ impl<'m> State<'m> {
         self.fits(vm, host)
             && self.counts.may_arrive(&model.tallies, vm, host)
             && self.sums.may_arrive(&model.spares, vm, model.demand(vm), host)
+            && self.flows.may_arrive(&model.networks, vm, host)
+            && self.crowds.may_arrive(&model.clashes, vm, host)
     }
 
     /// How the objective changes when a placed VM goes to another host that has room for it.
@@ -256,13 +280,19 @@ impl<'m> State<'m> {
         let (used_from, used_to) = (self.used(from), self.used(to));
         let less = |resource: usize| used_from[resource].wrapping_sub(demand[resource]);
         let more = |resource: usize| used_to[resource].wrapping_add(demand[resource]);
-        goals.host(from, self.vms_on(from).len() as u32 - 1, less)
-            + goals.host(to, self.vms_on(to).len() as u32 + 1, more)
+        let (fewer, one_more) = (self.count(from) - 1, self.count(to) + 1);
+        goals.host(from, fewer, less) + goals.host(to, one_more, more)
             - self.host_cost[from as usize]
             - self.host_cost[to as usize]
             + goals.vm(vm, to)
             - goals.vm(vm, from)
-            + self.highest.delta(goals, &[change], (from, less), (to, more))
+            + self.highest.delta(
+                goals,
+                &[change],
+                (from, fewer, less),
+                (to, one_more, more),
+                &self.host_of,
+            )
     }
 
     /// How the objective changes when two placed VMs change places.
@@ -281,15 +311,21 @@ impl<'m> State<'m> {
         let at_to = |resource: usize| {
             used_to[resource].wrapping_sub(comes[resource]).wrapping_add(goes[resource])
         };
-        goals.host(from, self.vms_on(from).len() as u32, at_from)
-            + goals.host(to, self.vms_on(to).len() as u32, at_to)
+        let (here, there) = (self.count(from), self.count(to));
+        goals.host(from, here, at_from) + goals.host(to, there, at_to)
             - self.host_cost[from as usize]
             - self.host_cost[to as usize]
             + goals.vm(a, to)
             - goals.vm(a, from)
             + goals.vm(b, from)
             - goals.vm(b, to)
-            + self.highest.delta(goals, &changes, (from, at_from), (to, at_to))
+            + self.highest.delta(
+                goals,
+                &changes,
+                (from, here, at_from),
+                (to, there, at_to),
+                &self.host_of,
+            )
     }
 
     /// How the objective changes when a VM that is not placed comes to a host that has room.
@@ -302,17 +338,19 @@ impl<'m> State<'m> {
     pub(crate) fn own_place_delta(&self, vm: u32, host: u32) -> i64 {
         let (goals, demand, used) = (&self.model.goals, self.model.demand(vm), self.used(host));
         let more = |resource: usize| used[resource].wrapping_add(demand[resource]);
-        goals.host(host, self.vms_on(host).len() as u32 + 1, more) - self.host_cost[host as usize]
+        goals.host(host, self.count(host) + 1, more) - self.host_cost[host as usize]
             + goals.vm(vm, host)
     }
 
-    /// The part of it that is about maxima over the fleet: never below 0, for who comes only adds.
+    /// The part of it that is about the rest of the fleet: never below 0, for who comes only adds,
+    /// unless the host was a spare that was kept on.
     #[inline]
     pub(crate) fn highest_place_delta(&self, vm: u32, host: u32) -> i64 {
         let (demand, used) = (self.model.demand(vm), self.used(host));
         let more = |resource: usize| used[resource].wrapping_add(demand[resource]);
         let change = Change { vm, from: NOWHERE, to: host };
-        self.highest.arrival_delta(&self.model.goals, change, more)
+        let after = After { host, vms: self.count(host) + 1, used: &more };
+        self.highest.arrival_delta(&self.model.goals, change, after, &self.host_of)
     }
 
     pub fn shift(&mut self, vm: u32, to: u32) {
@@ -341,7 +379,10 @@ impl<'m> State<'m> {
         }
         self.counts.arrive(&self.model.tallies, vm, host);
         self.sums.count(&self.model.spares, vm, self.model.demand(vm), host, 1);
-        self.highest.moved(&self.model.goals, Change { vm, from: NOWHERE, to: host });
+        self.flows.arrive(&self.model.networks, vm, host);
+        self.crowds.count(&self.model.clashes, vm, host, true);
+        let change = Change { vm, from: NOWHERE, to: host };
+        self.highest.moved(&self.model.goals, change, &self.host_of);
         self.sum += self.model.goals.vm(vm, host);
         self.price(host);
     }
@@ -362,7 +403,10 @@ impl<'m> State<'m> {
         }
         self.counts.leave(&self.model.tallies, vm, host);
         self.sums.count(&self.model.spares, vm, self.model.demand(vm), host, -1);
-        self.highest.moved(&self.model.goals, Change { vm, from: host, to: NOWHERE });
+        self.flows.leave(&self.model.networks, vm, host);
+        self.crowds.count(&self.model.clashes, vm, host, false);
+        let change = Change { vm, from: host, to: NOWHERE };
+        self.highest.moved(&self.model.goals, change, &self.host_of);
         self.sum -= self.model.goals.vm(vm, host);
         self.price(host);
     }
@@ -397,6 +441,6 @@ impl<'m> State<'m> {
         let vms = self.on_host[host as usize].len() as u32;
         let cost = self.model.goals.host(host, vms, used);
         self.sum += cost - std::mem::replace(&mut self.host_cost[host as usize], cost);
-        self.highest.set_host(&self.model.goals, host, used);
+        self.highest.set_host(&self.model.goals, host, vms, used);
     }
 }

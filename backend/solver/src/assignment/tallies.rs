@@ -135,7 +135,7 @@ impl Tallies {
 }
 
 impl Domains {
-    fn of(problem: &Problem, scope: Scope) -> Self {
+    pub(super) fn of(problem: &Problem, scope: Scope) -> Self {
         let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
         let hosts = (0..problem.hosts.len() as u32).map(cluster::HostIx);
         let mut of_host = Vec::with_capacity(problem.hosts.len());
@@ -150,6 +150,11 @@ impl Domains {
         let count = numbers.len();
         of_host.iter_mut().for_each(|domain| *domain = (*domain).min(count as u32));
         Self { of_host, count, numbers }
+    }
+
+    /// The number of a domain; `None` if no host is in it.
+    pub(super) fn number(&self, domain: u32) -> Option<u32> {
+        self.numbers.get(&domain).copied()
     }
 }
 
@@ -186,8 +191,10 @@ impl<'p> Builder<'p> {
             return;
         }
         match *rule {
-            // Which hosts a VM may have is part of its own list; spare room is no count of VMs.
-            Rule::Fence { .. } | Rule::Spare { .. } => {}
+            // Which hosts a VM may have is part of its own list; spare room is no count of VMs, and
+            // the others are about several counts at once.
+            Rule::Fence { .. } | Rule::Spare { .. } | Rule::Network { .. } | Rule::Clash { .. } => {
+            }
             Rule::Apart { .. } => self.limit(members, scope, 1),
             Rule::Limit { most, .. } => self.limit(members, scope, most),
             Rule::Together { .. } => {

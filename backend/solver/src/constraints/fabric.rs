@@ -63,6 +63,11 @@ impl Fabric {
         Self { nodes, capacity, load: vec![0; links.len()], routes }
     }
 
+    /// The domains that links join, by row.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (Node, &Name)> {
+        (0..).zip(&self.nodes)
+    }
+
     pub(crate) fn node(&self, domain: &Name) -> Option<Node> {
         self.nodes.binary_search(domain).ok().map(|row| row as Node)
     }

@@ -7,6 +7,7 @@ use super::dependency::Dependency;
 use super::exclusive::Exclusive;
 use super::fence::Fence;
 use super::limit::Limit;
+use super::members::Members;
 use super::min_domains::MinDomains;
 use super::network::{Networked, Pairs};
 use super::spare::Spare;
@@ -190,54 +191,39 @@ impl Installed {
 
     /// Counts a VM on a host; its room is taken already.
     pub(crate) fn add_vm(&mut self, host: HostIx, vm: &Vm, tables: &Tables<'_>) {
-        let classes = self.classes(vm);
-        for (row, class) in self.rows.iter_mut().zip(classes) {
-            match &mut row.check {
-                Check::MinDomains(MinDomains { members, .. })
-                | Check::Limit(Limit { members, .. })
-                    if class.is_about() =>
-                {
-                    members.add(host, tables.domains);
-                }
-                Check::Dependency(Dependency { members }) if class.is_against() => {
-                    members.add(host, tables.domains);
-                }
-                Check::Exclusive(exclusive) => {
-                    exclusive.add(host, class, tables.domains, tables.room);
-                }
-                Check::Network(pairs) => {
-                    let over = |network: &&mut Networked| network.name == pairs.over;
-                    if let Some(network) = self.networks.iter_mut().find(over) {
-                        network.add(pairs, host, class, tables);
-                    }
-                }
-                Check::Spare(spare) => spare.follow(host, tables),
-                _ => {}
-            }
-        }
+        self.count(host, vm, tables, true);
     }
 
     /// Takes a VM off a host again; its room is given back already.
     pub(crate) fn remove_vm(&mut self, host: HostIx, vm: &Vm, tables: &Tables<'_>) {
+        self.count(host, vm, tables, false);
+    }
+
+    fn count(&mut self, host: HostIx, vm: &Vm, tables: &Tables<'_>, comes: bool) {
         let classes = self.classes(vm);
+        let step = |members: &mut Members| match comes {
+            true => members.add(host, tables.domains),
+            false => members.remove(host, tables.domains),
+        };
         for (row, class) in self.rows.iter_mut().zip(classes) {
             match &mut row.check {
                 Check::MinDomains(MinDomains { members, .. })
                 | Check::Limit(Limit { members, .. })
                     if class.is_about() =>
                 {
-                    members.remove(host, tables.domains);
+                    step(members);
                 }
-                Check::Dependency(Dependency { members }) if class.is_against() => {
-                    members.remove(host, tables.domains);
-                }
-                Check::Exclusive(exclusive) => {
-                    exclusive.remove(host, class, tables.domains, tables.room);
-                }
+                Check::Dependency(Dependency { members }) if class.is_against() => step(members),
+                Check::Exclusive(exclusive) => match comes {
+                    true => exclusive.add(host, class, tables.domains, tables.room),
+                    false => exclusive.remove(host, class, tables.domains, tables.room),
+                },
                 Check::Network(pairs) => {
                     let over = |network: &&mut Networked| network.name == pairs.over;
-                    if let Some(network) = self.networks.iter_mut().find(over) {
-                        network.remove(pairs, host, class, tables);
+                    let Some(network) = self.networks.iter_mut().find(over) else { continue };
+                    match comes {
+                        true => network.add(pairs, host, class, tables),
+                        false => network.remove(pairs, host, class, tables),
                     }
                 }
                 Check::Spare(spare) => spare.follow(host, tables),

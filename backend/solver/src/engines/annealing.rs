@@ -34,7 +34,7 @@ impl Engine for Annealing {
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
         improve(self, task, budget, |start, budget| {
             let mut search = Search::new(State::new(task.model, start), Dice::new(task.seed));
-            search.run(self, budget);
+            search.run(self, task, budget);
             (search.best, search.best_assignment)
         })
     }
@@ -64,7 +64,8 @@ impl<'m> Search<'m> {
         }
     }
 
-    fn run(&mut self, heat: &Annealing, budget: &mut Budget) {
+    fn run(&mut self, heat: &Annealing, task: Task<'_>, budget: &mut Budget) {
+        let mut told = i64::MAX;
         let usual = self.usual_loss();
         let fall = ln(heat.end_heat / heat.start_heat);
         while !budget.is_over() {
@@ -76,6 +77,10 @@ impl<'m> Search<'m> {
                     self.best_assignment.copy_from_slice(self.state.assignment());
                 }
             }
+            if self.best < told {
+                told = self.best;
+                task.tell(told, &self.best_assignment);
+            }
             budget.spend(ROUND);
         }
     }
@@ -84,7 +89,7 @@ impl<'m> Search<'m> {
     fn usual_loss(&mut self) -> f64 {
         let (mut sum, mut losses) = (0.0, 0);
         for _ in 0..20_000 {
-            let vm = self.dice.below(self.state.model().vms() as u32);
+            let vm = self.some_vm();
             let host = self.some_host();
             if host != self.state.host_of(vm) && self.state.fits(vm, host) {
                 let delta = self.state.shift_delta(vm, host);
@@ -100,20 +105,25 @@ impl<'m> Search<'m> {
         if losses == 0 { 1.0 } else { sum / f64::from(losses) }
     }
 
+    /// A VM that may go elsewhere.
+    fn some_vm(&mut self) -> u32 {
+        let vms = self.state.model().movable();
+        vms[self.dice.below(vms.len() as u32) as usize]
+    }
+
     /// Mostly a host that has VMs, more likely one with many; sometimes any.
     fn some_host(&mut self) -> u32 {
         let model = self.state.model();
         if self.dice.below(8) == 0 {
             self.dice.below(model.hosts() as u32)
         } else {
-            let vm = self.dice.below(model.vms() as u32);
+            let vm = self.some_vm();
             self.state.host_of(vm)
         }
     }
 
     fn propose(&mut self, temperature: f64) {
-        let vms = self.state.model().vms() as u32;
-        let vm = self.dice.below(vms);
+        let vm = self.some_vm();
         let draw = self.dice.bits();
         let most = (temperature * self.patience[(draw & 4095) as usize]) as i64;
         if draw >> 63 == 0 {
@@ -127,7 +137,7 @@ impl<'m> Search<'m> {
                 self.objective += delta;
             }
         } else {
-            let other = self.dice.below(vms);
+            let other = self.some_vm();
             if self.state.host_of(other) == self.state.host_of(vm)
                 || !self.state.fits_swap(vm, other)
             {

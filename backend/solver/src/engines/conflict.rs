@@ -93,7 +93,7 @@ impl Asked<'_, '_> {
             kept.iter().flat_map(|&row| &self.units[row]).copied().collect();
         let relaxed = relaxed(self.problem, &kept);
         let Ok(model) = Model::compile(&relaxed) else { return true };
-        let task = Task { problem: &relaxed, model: &model, start: None, seed: 0 };
+        let task = Task::new(&relaxed, &model, 0);
         let outcome = Csp { first: true }.solve(task, self.budget);
         match outcome.stop_reason {
             StopReason::Target => true,

@@ -9,7 +9,7 @@
 use super::{Engine, Rebalance, Task};
 use crate::assignment::{Budget, Model, Outcome, State};
 use cluster::HostIx;
-use cluster::assignment::{Goal, Problem};
+use cluster::assignment::{Distances, Goal, Problem};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Consolidation {
@@ -99,7 +99,7 @@ impl Consolidation {
             let model = Model::compile(&stretched).ok()?;
             let from = start.or_else(|| crowded(&model, before, hosts))?;
             let seed = task.seed;
-            let within = Task { problem: &stretched, model: &model, start: Some(&from), seed };
+            let within = Task::new(&stretched, &model, seed).from(&from);
             let colder = self.rebalance.start / COLDER.powi(search as i32);
             let engine = Rebalance { threads: self.threads, start: colder, ..self.rebalance };
             let steps = u64::from(self.patience) * model.vms() as u64;
@@ -138,6 +138,10 @@ impl Consolidation {
             vm.allowed =
                 vm.allowed.as_ref().map(|all| all.iter().copied().filter_map(row_of).collect());
         }
+        if !problem.standing.is_empty() {
+            let standing = hosts.iter().map(|&host| problem.standing[host as usize].clone());
+            part.standing = standing.collect();
+        }
         part.goals = problem.goals.iter().filter_map(|goal| within(goal, hosts)).collect();
         let moving: i64 = hosts.iter().map(|&host| emptying_cost(before, host)).sum();
         let moving = (moving.max(1) as u64).div_ceil(hosts.len() as u64);
@@ -157,25 +161,22 @@ impl Consolidation {
 
 /// A goal as far as it is about these hosts. That they are on is no question any more.
 fn within(goal: &Goal, hosts: &[u32]) -> Option<Goal> {
-    let mut goal = goal.clone();
-    match &mut goal {
-        Goal::Energy { hosts: powers, .. } => {
-            *powers = hosts.iter().map(|&host| powers[host as usize]).collect();
-            powers.iter_mut().for_each(|power| power.idle = 0);
-            if powers.iter().all(|power| power.span == 0) {
-                return None;
-            }
-        }
-        Goal::Overload { safe, .. } => {
-            *safe = hosts.iter().map(|&host| safe[host as usize].clone()).collect();
-        }
-        Goal::Moves { between: Some(distances), .. } => {
+    if let Goal::Moves { vms, between, busiest } = goal {
+        let between = between.as_ref().map(|distances| {
             let all = distances.pairs.len().isqrt();
             let row = |&from: &u32| hosts.iter().map(move |&to| (from as usize, to as usize));
             let pairs = hosts.iter().flat_map(row);
-            distances.pairs = pairs.map(|(from, to)| distances.pairs[from * all + to]).collect();
+            let pairs = pairs.map(|(from, to)| distances.pairs[from * all + to]).collect();
+            Distances { pairs, ..*distances }
+        });
+        return Some(Goal::Moves { vms: vms.clone(), between, busiest: busiest.clone() });
+    }
+    let mut goal = goal.of_hosts(hosts)?;
+    if let Goal::Energy { hosts: powers, .. } = &mut goal {
+        powers.iter_mut().for_each(|power| power.idle = 0);
+        if powers.iter().all(|power| power.span == 0) {
+            return None;
         }
-        Goal::Moves { .. } | Goal::Peak { .. } | Goal::Stranded { .. } => {}
     }
     Some(goal)
 }
@@ -308,7 +309,7 @@ mod tests {
 
     fn solve(engine: Consolidation, problem: &Problem) -> (i64, usize, u64) {
         let model = Model::compile(problem).unwrap();
-        let task = Task { problem, model: &model, start: None, seed: 1 };
+        let task = Task::new(problem, &model, 1);
         let outcome = engine.solve(task, &mut Budget::steps(10_000_000));
         let state = State::new(&model, outcome.assignment.as_deref().unwrap());
         assert!(state.is_feasible());

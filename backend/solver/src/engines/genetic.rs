@@ -43,7 +43,7 @@ impl Engine for Genetic {
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
         improve(self, task, budget, |start, budget| {
             let mut search = Search::new(self, State::new(task.model, start), task.seed);
-            search.run(budget);
+            search.run(task, budget);
             search.best()
         })
     }
@@ -68,13 +68,14 @@ impl<'m> Search<'m> {
         }
     }
 
-    fn run(&mut self, budget: &mut Budget) {
+    fn run(&mut self, task: Task<'_>, budget: &mut Budget) {
         while self.members.len() < self.settings.population.max(2) && !budget.is_over() {
             self.add_first();
             budget.spend(1);
         }
         while !budget.is_over() {
             let mother = self.breed();
+            task.tell(self.child.objective(), self.child.assignment());
             self.replace(mother);
             budget.spend(1);
         }

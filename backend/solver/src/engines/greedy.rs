@@ -73,9 +73,13 @@ fn attempt<'m>(
     let mut state = State::empty(model);
     let mut left = Vec::new();
     for &vm in order {
+        // Steps are counted and not a limit: a start is worth finishing, unless nobody waits for it.
+        if budget.deadline().is_over() {
+            return Err(Vec::new());
+        }
         budget.spend(1);
         match cheapest(&state, vm) {
-            Some(host) => state.place(vm, host),
+            Some(host) => place(&mut state, vm, host),
             None => left.push(vm),
         }
     }
@@ -84,13 +88,59 @@ fn attempt<'m>(
     if whole { Ok(state) } else { Err(left) }
 }
 
+/// Places a VM where it costs least; if that breaks a rule which others do not, on the cheapest of
+/// those. VMs that come later may make a rule good, but finding them takes long in large fleets.
+fn place(state: &mut State<'_>, vm: u32, cheapest: u32) {
+    let before = state.broken();
+    state.place(vm, cheapest);
+    let model = state.model();
+    if state.broken() <= before || model.tallies.of(vm).is_empty() {
+        return;
+    }
+    state.remove(vm);
+    let hosts = (0..model.hosts() as u32).filter(|&host| state.may_place(vm, host));
+    let mut priced: Vec<(i64, u32)> =
+        hosts.map(|host| (state.place_delta(vm, host), host)).collect();
+    priced.sort_unstable();
+    for (_, host) in priced {
+        state.place(vm, host);
+        if state.broken() <= before {
+            return;
+        }
+        state.remove(vm);
+    }
+    state.place(vm, cheapest);
+}
+
 /// The host where a VM that is not placed costs least; of equals the one with least room left.
 pub(super) fn cheapest(state: &State<'_>, vm: u32) -> Option<u32> {
-    let hosts = (0..state.model().hosts() as u32).filter(|&host| state.may_place(vm, host));
-    hosts.min_by_key(|&host| {
-        let room: i64 = state.free(host).iter().map(|&free| i64::from(free)).sum();
-        (state.place_delta(vm, host), room, host)
-    })
+    match state.model().listed(vm) {
+        Some(hosts) => cheapest_of(state, vm, hosts),
+        None => cheapest_of(state, vm, 0..state.model().hosts() as u32),
+    }
+}
+
+/// Tests that fail often come first: room, then what host and VM cost by themselves, which the
+/// rest of the fleet only adds to as a rule, then everything.
+fn cheapest_of(state: &State<'_>, vm: u32, hosts: impl Iterator<Item = u32>) -> Option<u32> {
+    let only_adds = state.model().goals.only_grow();
+    let mut best: Option<(i64, i64, u32)> = None;
+    for host in hosts.filter(|&host| state.fits(vm, host)) {
+        let own = state.own_place_delta(vm, host);
+        if only_adds && best.is_some_and(|best| own > best.0) {
+            continue;
+        }
+        let cost = own + state.highest_place_delta(vm, host);
+        if best.is_some_and(|best| cost > best.0) || !state.may_place(vm, host) {
+            continue;
+        }
+        let room = state.free(host).iter().map(|&free| i64::from(free)).sum();
+        let found = (cost, room, host);
+        if best.is_none_or(|best| found < best) {
+            best = Some(found);
+        }
+    }
+    best.map(|(_, _, host)| host)
 }
 
 /// Shifts VMs while that brings the rules nearer to holding; whether they hold in the end.
@@ -98,7 +148,7 @@ pub(super) fn mend(state: &mut State<'_>) -> bool {
     let model = state.model();
     while state.broken() > 0 {
         let before = state.broken();
-        for vm in 0..model.vms() as u32 {
+        for vm in model.movable().iter().copied() {
             let home = state.host_of(vm);
             for host in (0..model.hosts() as u32).filter(|&host| host != home) {
                 if !state.fits(vm, host) {

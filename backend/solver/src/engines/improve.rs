@@ -23,13 +23,14 @@ pub(super) fn improve(
         }
         return outcome;
     };
-    let (objective, hosts) = if model.vms() > 0 && model.hosts() > 1 {
+    let (objective, hosts) = if !model.movable().is_empty() && model.hosts() > 1 {
         let found = search(&start, budget);
         outcome.stop_reason = budget.reason();
         found
     } else {
         (State::new(model, &start).objective(), start)
     };
+    task.tell(objective, &hosts);
     outcome.steps = budget.used();
     outcome.objective = Some(objective);
     outcome.assignment = Some(hosts);

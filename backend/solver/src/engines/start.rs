@@ -1,13 +1,13 @@
 //! Where searches start from: what runs now, what greed finds, or anything that is allowed.
 
-use super::greedy::mend;
+use super::greedy::{by_size, cheapest, mend};
 use super::{Engine, Greedy, Task};
-use crate::assignment::{Budget, Model, State};
+use crate::assignment::{Budget, Model, NOWHERE, State};
 use crate::dice::Dice;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Where VMs are now.
+    /// Where VMs are now, and those that are nowhere yet where they cost least.
     Current,
     /// Every VM on a host that is drawn, by the task's seed.
     Random,
@@ -16,9 +16,11 @@ pub enum Start {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    #[error("the problem does not say where each VM is now; start at random or by greed")]
+    #[error("the problem does not say of any VM where it is now; start at random or by greed")]
     NoCurrent,
-    #[error("where VMs are now breaks a rule or a capacity; start at random or by greed")]
+    #[error(
+        "where VMs are now breaks a rule or a capacity, or has no room for those to come; start at random or by greed"
+    )]
     CurrentBroken,
     #[error("no allowed placement was found in {ATTEMPTS} attempts at random; start by greed")]
     NoRandom,
@@ -35,11 +37,7 @@ impl Start {
     /// An assignment that is feasible.
     pub fn assignment(self, task: Task<'_>, budget: &Budget) -> Result<Vec<u32>, StartError> {
         match self {
-            Self::Current => {
-                let hosts = task.model.initial_assignment().ok_or(StartError::NoCurrent)?;
-                let holds = State::new(task.model, &hosts).is_feasible();
-                if holds { Ok(hosts) } else { Err(StartError::CurrentBroken) }
-            }
+            Self::Current => current(task.model, budget),
             Self::Random => random(task.model, task.seed).ok_or(StartError::NoRandom),
             Self::Greedy => {
                 let found = Greedy.solve(Task { start: None, ..task }, &mut budget.part(u64::MAX));
@@ -47,6 +45,75 @@ impl Start {
             }
         }
     }
+}
+
+fn current(model: &Model, budget: &Budget) -> Result<Vec<u32>, StartError> {
+    if (0..model.vms() as u32).all(|vm| model.initial(vm) == NOWHERE) {
+        return Err(StartError::NoCurrent);
+    }
+    let begun = begin(model, budget);
+    let holds = begun.left.is_empty() && begun.holds;
+    if holds { Ok(begun.hosts) } else { Err(StartError::CurrentBroken) }
+}
+
+/// VMs where they are, and those to come where they cost least.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// `NOWHERE` for those that are left.
+    pub hosts: Vec<u32>,
+    /// VMs to come that no host takes any more, or that there was no time for.
+    pub left: Vec<u32>,
+    /// Whether nothing is broken but that some are left.
+    pub holds: bool,
+}
+
+/// Places VMs to come beside those that run, the largest first. A VM that finds no room is left,
+/// and the others go on.
+pub fn begin(model: &Model, budget: &Budget) -> Begun {
+    let (placed, to_come): (Vec<u32>, Vec<u32>) =
+        by_size(model).into_iter().partition(|&vm| model.initial(vm) != NOWHERE);
+    let mut state = State::empty(model);
+    placed.into_iter().for_each(|vm| state.place(vm, model.initial(vm)));
+    let mut left = Vec::new();
+    for vm in to_come {
+        let host = if budget.is_over() { None } else { cheapest(&state, vm) };
+        match host {
+            Some(host) => state.place(vm, host),
+            None => left.push(vm),
+        }
+    }
+    // Rules that need others, such as being together, may have nobody to hold them.
+    for vm in (0..model.vms() as u32).filter(|&vm| model.initial(vm) == NOWHERE) {
+        let (broken, host) = (state.broken(), state.host_of(vm));
+        if broken == 0 {
+            break;
+        }
+        if host == NOWHERE {
+            continue;
+        }
+        state.remove(vm);
+        let held = |state: &mut State<'_>, to: u32| {
+            state.place(vm, to);
+            let held = state.broken() < broken;
+            if !held {
+                state.remove(vm);
+            }
+            held
+        };
+        let hosts = 0..model.hosts() as u32;
+        let mut hosts =
+            hosts.filter(|&to| to != host && state.fits(vm, to)).collect::<Vec<_>>().into_iter();
+        if hosts.any(|to| held(&mut state, to)) {
+            continue;
+        }
+        if state.broken() < broken {
+            left.push(vm);
+        } else {
+            state.place(vm, host);
+        }
+    }
+    let holds = left.is_empty() && state.is_feasible();
+    Begun { hosts: state.assignment().to_vec(), left, holds }
 }
 
 /// VMs in an order that is drawn, each on a host that is drawn of those that may take it. What

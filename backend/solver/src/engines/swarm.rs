@@ -61,7 +61,7 @@ impl Engine for Swarm {
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
         improve(self, task, budget, |start, budget| {
             let mut flight = Flight::new(self, State::new(task.model, start), task.seed);
-            flight.run(budget);
+            flight.run(task, budget);
             (flight.best.objective(), flight.best.assignment().to_vec())
         })
     }
@@ -99,7 +99,7 @@ impl<'m> Flight<'m> {
         }
     }
 
-    fn run(&mut self, budget: &mut Budget) {
+    fn run(&mut self, task: Task<'_>, budget: &mut Budget) {
         let start = self.best.clone();
         while self.particles.len() < self.settings.particles.max(1) && !budget.is_over() {
             self.add(&start);
@@ -108,6 +108,7 @@ impl<'m> Flight<'m> {
         let mut row = 0;
         while !budget.is_over() {
             self.advance(row);
+            task.tell(self.best.objective(), self.best.assignment());
             row = (row + 1) % self.particles.len();
             budget.spend(1);
         }

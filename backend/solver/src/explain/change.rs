@@ -127,6 +127,30 @@ impl Change {
         }
     }
 
+    /// The same change with its number halfway to that of one that is too small, or to what was
+    /// asked for; `None` if there is nothing between.
+    pub(super) fn halfway(&self, too_small: Option<&Change>) -> Option<Change> {
+        match (self, too_small) {
+            (Change::Demand { dim, from, to }, least) => {
+                let least = match least {
+                    Some(Change::Demand { to, .. }) => *to,
+                    _ => *from,
+                };
+                let middle = to + least.saturating_sub(*to) / 2;
+                (middle > *to).then_some(Change::Demand { dim: *dim, from: *from, to: middle })
+            }
+            (Change::RaiseSkew { rule, to }, least) => {
+                let least = match least {
+                    Some(Change::RaiseSkew { to, .. }) => *to,
+                    _ => rule.max_skew,
+                };
+                let middle = to - to.saturating_sub(least) / 2;
+                (middle < *to).then(|| Change::RaiseSkew { rule: rule.clone(), to: middle })
+            }
+            _ => None,
+        }
+    }
+
     /// Makes the change to a VM. Changes outside of it leave the VM as it is.
     pub fn apply(&self, vm: &mut Vm) {
         match self {

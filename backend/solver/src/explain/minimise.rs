@@ -1,4 +1,7 @@
-//! Makes a set of changes minimal by trying every smaller one, where policies are in force.
+//! Makes a set of changes minimal by trying every smaller one, where it may not be so already.
+//!
+//! That is where policies are in force, which may read anything, and where a VM that asks for parts
+//! of its host is cut: a smaller VM may find its parts where the whole one does not.
 
 use super::change::{Change, total};
 use super::counterfactual::{Counterfactual, does};
@@ -18,36 +21,91 @@ pub(super) fn minimise(
     found: Counterfactual,
     hosts: &[HostIx],
 ) -> Counterfactual {
-    if problem.policies.set().is_empty() {
+    let is_cut = |changes: &[Change]| changes.iter().any(|it| matches!(it, Change::Demand { .. }));
+    if problem.policies.set().is_empty() && (vm.topology.is_none() || !is_cut(&found.changes)) {
         return found;
     }
     let mut best = found;
-    let mut trials = MOST_TRIALS;
-    'smaller: loop {
-        for smaller in smaller_sets(&best.changes) {
-            for &host in hosts {
-                if trials == 0 {
-                    return Counterfactual { proved: false, ..best };
-                }
-                trials -= 1;
-                if does(problem, vm, &smaller, host) {
-                    best = Counterfactual {
-                        cost: total(&smaller),
-                        changes: smaller,
-                        host,
-                        proved: best.proved,
-                    };
-                    continue 'smaller;
-                }
+    let mut trials = Trials { problem, vm, hosts, left: MOST_TRIALS };
+    loop {
+        let smaller = trials.subset(&best.changes).and_then(|found| match found {
+            Some(found) => Ok(Some(found)),
+            None => trials.number(&best.changes),
+        });
+        match smaller {
+            Ok(Some((changes, host))) => {
+                best = Counterfactual { cost: total(&changes), changes, host, ..best };
             }
+            Ok(None) => {
+                let all = best.changes.len() <= MOST_CHANGES;
+                return Counterfactual { proved: best.proved && all, ..best };
+            }
+            Err(Spent) => return Counterfactual { proved: false, ..best },
         }
-        let all = best.changes.len() <= MOST_CHANGES;
-        return Counterfactual { proved: best.proved && all, ..best };
     }
 }
 
-/// Every proper subset, cheapest first, then the whole set with one number smaller.
-fn smaller_sets(changes: &[Change]) -> Vec<Vec<Change>> {
+/// There are no trials left.
+struct Spent;
+
+type Found = Result<Option<(Vec<Change>, HostIx)>, Spent>;
+
+struct Trials<'a> {
+    problem: &'a mut Problem,
+    vm: &'a Vm,
+    hosts: &'a [HostIx],
+    left: usize,
+}
+
+impl Trials<'_> {
+    /// The first host on which the changes do.
+    fn does(&mut self, changes: &[Change]) -> Result<Option<HostIx>, Spent> {
+        for &host in self.hosts {
+            self.left = self.left.checked_sub(1).ok_or(Spent)?;
+            if does(self.problem, self.vm, changes, host) {
+                return Ok(Some(host));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The cheapest proper subset that does.
+    fn subset(&mut self, changes: &[Change]) -> Found {
+        for smaller in subsets(changes) {
+            if let Some(host) = self.does(&smaller)? {
+                return Ok(Some((smaller, host)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The set with one number smaller, if one unit less does: as small as halving finds it, so
+    /// that one unit less than that does not.
+    fn number(&mut self, changes: &[Change]) -> Found {
+        for (row, change) in changes.iter().enumerate() {
+            let Some(less) = change.one_less() else { continue };
+            let with = |change: Change| {
+                let mut set = changes.to_vec();
+                set[row] = change;
+                set
+            };
+            let Some(mut host) = self.does(&with(less.clone()))? else { continue };
+            // No subset does, so nothing at all of this change is too little.
+            let (mut enough, mut least) = (less, None);
+            while let Some(middle) = enough.halfway(least.as_ref()) {
+                match self.does(&with(middle.clone()))? {
+                    Some(found) => (enough, host) = (middle, found),
+                    None => least = Some(middle),
+                }
+            }
+            return Ok(Some((with(enough), host)));
+        }
+        Ok(None)
+    }
+}
+
+/// Every proper subset, cheapest first.
+fn subsets(changes: &[Change]) -> Vec<Vec<Change>> {
     let count = changes.len();
     let mut sets: Vec<Vec<Change>> = if count <= MOST_CHANGES {
         (0..(1_u32 << count) - 1)
@@ -64,12 +122,5 @@ fn smaller_sets(changes: &[Change]) -> Vec<Vec<Change>> {
         (0..count).map(without).collect()
     };
     sets.sort_by_key(|set| total(set));
-    for (row, change) in changes.iter().enumerate() {
-        if let Some(less) = change.one_less() {
-            let mut set = changes.to_vec();
-            set[row] = less;
-            sets.push(set);
-        }
-    }
     sets
 }

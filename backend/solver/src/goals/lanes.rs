@@ -19,7 +19,7 @@ impl Goals {
     /// None if a goal is of another kind, or an amount too large.
     pub(crate) fn lanes(&self, model: &Model) -> Option<Lanes<'_>> {
         let other = self.energy.len() + self.peak.len() + self.overload.len().saturating_sub(1);
-        if other > 0 {
+        if other > 0 || self.has_more() || model.has_standing() {
             return None;
         }
         let resources = model.resources();

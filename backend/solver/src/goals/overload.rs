@@ -44,7 +44,10 @@ impl Overload {
     pub(super) fn bound(&self, model: &Model) -> i64 {
         let above = |resource: usize| {
             let vms = 0..model.vms() as u32;
-            let demand: i64 = vms.map(|vm| i64::from(model.demand(vm)[resource])).sum();
+            let rows: i64 = vms.map(|vm| i64::from(model.demand(vm)[resource])).sum();
+            let hosts = 0..model.hosts() as u32;
+            let others: i64 = hosts.map(|host| i64::from(model.standing(host)[resource])).sum();
+            let demand = rows + others;
             let safe = self.safe.iter().skip(resource).step_by(self.stride);
             (demand - safe.map(|&safe| i64::from(safe)).sum::<i64>()).max(0)
         };

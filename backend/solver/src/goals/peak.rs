@@ -18,7 +18,7 @@ pub(crate) struct Peak {
 
 impl Peak {
     pub(super) fn compile(model: &Model, weight: u64) -> Self {
-        let rows = (0..model.hosts() as u32).flat_map(|host| model.capacity(host));
+        let rows = (0..model.hosts() as u32).flat_map(|host| model.whole(host));
         let capacity: Vec<i32> = rows.copied().collect();
         let slope = |&capacity: &i32| match capacity {
             0 => 0.0,
@@ -73,8 +73,10 @@ impl Peak {
         let mut worth = 0;
         for resource in 0..model.resources() {
             let of = |row: &[i32]| i128::from(row[resource]);
-            let demand: i128 = (0..model.vms() as u32).map(|vm| of(model.demand(vm))).sum();
-            let hosts = (0..model.hosts() as u32).map(|host| of(model.capacity(host)));
+            let rows: i128 = (0..model.vms() as u32).map(|vm| of(model.demand(vm))).sum();
+            let others = (0..model.hosts() as u32).map(|host| of(model.standing(host)));
+            let demand = rows + others.sum::<i128>();
+            let hosts = (0..model.hosts() as u32).map(|host| of(model.whole(host)));
             let (capacity, largest) = hosts.fold((0, 0), |(sum, most), c| (sum + c, c.max(most)));
             let tallest = (0..model.vms() as u32).map(|vm| of(model.demand(vm))).max().unwrap_or(0);
             for (amount, room) in [(demand, capacity), (tallest, largest)] {

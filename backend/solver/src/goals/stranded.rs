@@ -21,7 +21,7 @@ impl Stranded {
         target: u64,
         weight: u64,
     ) -> Self {
-        let hosts = (0..model.hosts() as u32).map(|host| model.capacity(host));
+        let hosts = (0..model.hosts() as u32).map(|host| model.whole(host));
         let capacity = hosts.map(|capacity| (capacity[plenty], capacity[scarce])).collect();
         Self { plenty, scarce, target: target as i64, weight: weight as i64, capacity }
     }
@@ -51,8 +51,9 @@ impl Stranded {
         for &(plenty, scarce) in &self.capacity {
             sum = (sum.0 + i64::from(plenty), sum.1 + i64::from(scarce));
         }
-        for vm in 0..model.vms() as u32 {
-            let demand = model.demand(vm);
+        let standing = (0..model.hosts() as u32).map(|host| model.standing(host));
+        let demands = (0..model.vms() as u32).map(|vm| model.demand(vm));
+        for demand in standing.chain(demands) {
             sum.0 -= i64::from(demand[self.plenty]);
             sum.1 -= i64::from(demand[self.scarce]);
         }

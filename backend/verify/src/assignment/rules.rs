@@ -1,6 +1,6 @@
 //! Rules of an assignment, each read as `cluster::assignment::Rule` words it.
 
-use super::{AssignmentViolation, usage};
+use super::{AssignmentViolation, links, usage};
 use cluster::assignment::{NO_DOMAIN, Problem, Rule, Scope};
 use cluster::{HostIx, VmIx};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,6 +121,17 @@ pub(super) fn broken(
         }
         Rule::Spare { hosts: kept, keep, .. } => {
             spared(&look, rule, group, kept, keep, &mut faults)
+        }
+        Rule::Network { .. } => faults = links::too_far(problem, hosts, rule, what),
+        Rule::Clash { crowds, hosts: kept } => {
+            let kept: BTreeSet<HostIx> = kept.iter().copied().collect();
+            let on = |host: HostIx, group: u32| {
+                look.group(group).iter().filter(|vm| hosts[vm.0 as usize] == host).count()
+            };
+            let clashes = kept.into_iter().filter(|&host| {
+                crowds.iter().all(|crowd| on(host, crowd.group) >= crowd.members as usize)
+            });
+            faults.extend(clashes.map(|host| AssignmentViolation::Clash { rule, host: host.0 }));
         }
     }
     faults

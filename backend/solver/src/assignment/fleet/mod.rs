@@ -2,22 +2,28 @@
 //!
 //! An assignment of the problem is one in which each VM might have come last: asked of the rules
 //! of `backend/ARCHITECTURE.md` with all others in place, its host takes it. Goals are the caller's
-//! to add. What whole assignments do not know is never guessed: a VM with parts of its host, or with
-//! a partner in a network constraint, stays where it is, and one that is nowhere yet is refused.
+//! to add. Of parts of hosts it has what adds up; `Fleet::solve` asks the binder about the rest.
 //! CPU in reference cores counts as on the slowest host that the VM may have. Policies, which may
 //! follow the load, are not asked.
 
+mod arrivals;
+mod bind;
 mod own;
+mod parts;
 mod rules;
+
+pub use arrivals::arrivals_only;
+pub use bind::{Search, Settled};
 
 use super::outcome::Budget;
 use crate::engines::{Requirement, conflict_among};
-use cluster::assignment::{Host, Problem, ProblemError, Resource, Vm};
+use cluster::assignment::{Host, Problem, ProblemError, Resource, Standing, Vm};
 use cluster::{
-    Amounts, ConstraintRule, CpuUnit, Dim, HostIx, Level, MAX_AMOUNT, Migratability, Name, Placed,
-    Qos, Snapshot, Subject, VmIx, VmKey,
+    Amounts, Bindings, CpuUnit, Dim, Hardware, HostIx, Level, MAX_AMOUNT, Migratability, Name,
+    Placed, Qos, Snapshot, Subject, VmIx, VmKey,
 };
 use own::OwnRules;
+use parts::{Kind, Parts};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -46,24 +52,36 @@ pub struct Fleet {
     pub origins: Vec<Origin>,
     /// What is taken more strictly than it is.
     pub stricter: Vec<Stricter>,
+    parts: Option<Parts>,
 }
 
 /// Who demands a rule. Several rules may be one demand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     Constraint(Name),
-    Apart { tenant: Name, subject: Subject, level: Level },
-    Together { tenant: Name, subject: Subject, level: Level },
-    Spread { tenant: Name, group: Name, level: Level, max_skew: u32 },
+    Apart {
+        tenant: Name,
+        subject: Subject,
+        level: Level,
+    },
+    Together {
+        tenant: Name,
+        subject: Subject,
+        level: Level,
+    },
+    Spread {
+        tenant: Name,
+        group: Name,
+        level: Level,
+        max_skew: u32,
+    },
+    /// No host of a kind can bind what these ask for together.
+    Parts(Vec<VmKey>),
 }
 
 /// A VM for which the problem asks for more than the rules do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stricter {
-    /// Has parts of its host, and stays.
-    Parts(VmKey),
-    /// Is a partner in this network constraint, and stays.
-    Network(VmKey, Name),
     /// Takes as much CPU everywhere as on the slowest host that it may have.
     SlowestHost(VmKey),
 }
@@ -71,14 +89,6 @@ pub enum Stricter {
 /// Why a fleet cannot be asked about as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FleetError {
-    #[error(
-        "VM {0} has no host and asks for parts of one, which whole assignments do not model; place it first"
-    )]
-    Parts(VmKey),
-    #[error(
-        "VM {0} has no host and network constraint {1} binds it, which whole assignments do not model; place it first"
-    )]
-    Network(VmKey, Name),
     #[error("VM {0} is on host {1}, which the snapshot does not have")]
     UnknownHost(VmKey, Name),
     #[error("{0}")]
@@ -101,22 +111,44 @@ struct Rows<'a> {
     vms: Vec<&'a Arc<cluster::Vm>>,
     /// Where each is now.
     home: Vec<Option<HostIx>>,
+    /// What it has of its host.
+    bindings: Vec<Option<Arc<Bindings>>>,
     stays: Vec<bool>,
+    /// Only arrivals are asked about: those that stay demand nothing for themselves.
+    only_arrivals: bool,
 }
 
 /// The problem of a fleet, without goals.
 pub fn from_fleet(ask: Ask<'_>) -> Result<Fleet, FleetError> {
+    build(ask, None)
+}
+
+/// The problem, with `folded` VMs as use of their hosts and not as rows; `None` if all are rows.
+fn build(ask: Ask<'_>, folded: Option<&[(HostIx, &Placed)]>) -> Result<Fleet, FleetError> {
     let mut stricter = Vec::new();
-    let rows = rows(ask, &mut stricter)?;
+    let mut rows = rows(ask)?;
+    rows.only_arrivals = folded.is_some();
     let own = OwnRules::read(&rows, ask.may_stay);
     let dimensions = ask.snapshot.dimensions.len();
     let guaranteed = guaranteed(&rows);
-    let mut problem = Problem { resources: resources(&rows, &guaranteed), ..Problem::default() };
+    let (parts, kinds) = (Parts::read(&rows), Kind::all(&rows));
+    let fastest = ask.snapshot.hosts.iter().map(|host| host.speed_permille()).max().unwrap_or(1000);
+    let mut bindable: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+    let resources = resources(&rows, &guaranteed, &kinds);
+    let mut problem = Problem { resources, ..Problem::default() };
     let mut shapes: FxHashMap<Vec<u64>, u32> = FxHashMap::default();
+    // Of the hosts of a list: the lowest speed, and whether there are others.
+    let mut speeds: FxHashMap<usize, (u64, bool)> = FxHashMap::default();
     let mut fixed = vec![vec![0u64; problem.resources.len()]; ask.snapshot.hosts.len()];
     for (row, vm) in rows.vms.iter().enumerate() {
-        let (speed, mixed) = rows.slowest(row, own.list(row));
-        if mixed && vm.cpu_unit == CpuUnit::Normalised {
+        let (speed, mixed) = match (vm.cpu_unit, rows.stays[row]) {
+            (CpuUnit::Raw, _) => (1000, false),
+            (CpuUnit::Normalised, true) => rows.slowest(row, None),
+            (CpuUnit::Normalised, false) => {
+                *speeds.entry(own.number(row)).or_insert_with(|| rows.slowest(row, own.list(row)))
+            }
+        };
+        if mixed {
             stricter.push(Stricter::SlowestHost(vm.key.clone()));
         }
         let taken = taken(vm, speed);
@@ -126,6 +158,7 @@ pub fn from_fleet(ask: Ask<'_>) -> Result<Fleet, FleetError> {
             Qos::Guaranteed => amount(dim),
             _ => 0,
         }));
+        demand.extend(kinds.iter().map(|kind| kind.demand(&rows, row, fastest)));
         if let (true, Some(home)) = (rows.stays[row], rows.home[row]) {
             let fixed = fixed[home.0 as usize].iter_mut().zip(&demand);
             fixed.for_each(|(fixed, demand)| *fixed += demand);
@@ -139,23 +172,30 @@ pub fn from_fleet(ask: Ask<'_>) -> Result<Fleet, FleetError> {
             next
         });
         let allowed = match (rows.stays[row], rows.home[row]) {
-            (true, Some(home)) => Some(vec![home]),
-            _ if !possible => Some(Vec::new()),
-            _ => own.list(row).map(<[_]>::to_vec),
+            (true, Some(home)) => Some(Arc::from([home])),
+            _ if !possible => Some(Arc::from([])),
+            _ => match &parts {
+                Some(parts) if parts.asks(row) => {
+                    let list = own.list(row).map(<[_]>::to_vec);
+                    parts.narrow(row, list, &mut bindable).map(Arc::from)
+                }
+                _ => own.shared(row),
+            },
         };
         problem.vms.push(Vm { shape, initial: rows.home[row], allowed });
     }
-    problem.hosts = hosts(ask.snapshot, &guaranteed, &fixed);
+    let others = folded.unwrap_or_default();
+    problem.standing = standing(ask.snapshot, &guaranteed, problem.resources.len(), others);
+    problem.hosts = hosts(ask.snapshot, &guaranteed, &kinds, (&fixed, &problem.standing));
     let (rules, levels) = rules::read(&rows, &own, problem.resources.len());
     problem.levels = levels.iter().map(Level::name).collect();
     for (row, host) in problem.hosts.iter_mut().enumerate() {
         host.domains = levels.iter().map(|level| rules.domain(level, row)).collect();
     }
-    let (groups, rules, origins) = rules.into_parts();
-    (problem.groups, problem.rules) = (groups, rules);
+    let origins = rules.into_problem(&mut problem);
     problem.check()?;
     let vms = rows.vms.iter().map(|vm| vm.key.clone()).collect();
-    Ok(Fleet { problem, vms, origins, stricter })
+    Ok(Fleet { problem, vms, origins, stricter, parts })
 }
 
 impl Fleet {
@@ -192,49 +232,32 @@ impl Fleet {
     }
 }
 
-fn rows<'a>(ask: Ask<'a>, stricter: &mut Vec<Stricter>) -> Result<Rows<'a>, FleetError> {
+fn rows(ask: Ask<'_>) -> Result<Rows<'_>, FleetError> {
     let snapshot = ask.snapshot;
     let ix: FxHashMap<&Name, HostIx> =
         (0..).zip(&snapshot.hosts).map(|(row, host)| (&host.id, HostIx(row))).collect();
-    let networks: Vec<(&Name, [Option<&cluster::VmSet>; 2])> = snapshot
-        .constraints
-        .iter()
-        .filter(|constraint| matches!(constraint.rule, ConstraintRule::Network(_)))
-        .map(|constraint| (&constraint.name, constraint.rule.vm_sets()))
-        .collect();
-    let network = |vm: &cluster::Vm| {
-        let binds =
-            |sets: &[Option<&cluster::VmSet>; 2]| sets.iter().flatten().any(|set| set.contains(vm));
-        networks.iter().find(|(_, sets)| binds(sets)).map(|(name, _)| (*name).clone())
+    let mut rows = Rows {
+        snapshot,
+        vms: Vec::new(),
+        home: Vec::new(),
+        bindings: Vec::new(),
+        stays: Vec::new(),
+        only_arrivals: false,
     };
-    let mut rows = Rows { snapshot, vms: Vec::new(), home: Vec::new(), stays: Vec::new() };
     for placed in &snapshot.placed {
-        let key = &placed.vm.key;
         let Some(&home) = ix.get(&placed.host) else {
-            return Err(FleetError::UnknownHost(key.clone(), placed.host.clone()));
+            return Err(FleetError::UnknownHost(placed.vm.key.clone(), placed.host.clone()));
         };
-        let mut stays = placed.vm.migratability == Migratability::Pinned || (ask.stays)(placed);
-        if placed.vm.topology.is_some() {
-            stricter.extend((!stays).then(|| Stricter::Parts(key.clone())));
-            stays = true;
-        }
-        if let Some(name) = network(&placed.vm) {
-            stricter.extend((!stays).then(|| Stricter::Network(key.clone(), name)));
-            stays = true;
-        }
         rows.vms.push(&placed.vm);
         rows.home.push(Some(home));
-        rows.stays.push(stays);
+        rows.bindings.push(placed.bindings.clone());
+        let pinned = placed.vm.migratability == Migratability::Pinned;
+        rows.stays.push(pinned || (ask.stays)(placed));
     }
     for vm in ask.arrivals {
-        if vm.topology.is_some() {
-            return Err(FleetError::Parts(vm.key.clone()));
-        }
-        if let Some(name) = network(vm) {
-            return Err(FleetError::Network(vm.key.clone(), name));
-        }
         rows.vms.push(vm);
         rows.home.push(None);
+        rows.bindings.push(None);
         rows.stays.push(false);
     }
     Ok(rows)
@@ -278,25 +301,69 @@ fn guaranteed(rows: &Rows<'_>) -> Vec<Dim> {
     rows.snapshot.dimensions.iter().filter(|&dim| asked(dim) && beyond(dim)).collect()
 }
 
-fn resources(rows: &Rows<'_>, guaranteed: &[Dim]) -> Vec<Resource> {
+fn resources(rows: &Rows<'_>, guaranteed: &[Dim], kinds: &[Kind]) -> Vec<Resource> {
     let dimensions = &rows.snapshot.dimensions;
     let plain = dimensions.iter().map(|dim| dimensions.name(dim).to_string());
     let promised = guaranteed.iter().map(|&dim| format!("guaranteed {}", dimensions.name(dim)));
-    plain.chain(promised).map(|name| Resource { name, transient: false }).collect()
+    let names = plain.chain(promised).chain(kinds.iter().map(Kind::name));
+    names.map(|name| Resource { name, transient: false }).collect()
+}
+
+/// What others than rows use of each host; nothing at all if nobody does.
+fn standing(
+    snapshot: &Snapshot,
+    guaranteed: &[Dim],
+    resources: usize,
+    folded: &[(HostIx, &Placed)],
+) -> Vec<Standing> {
+    let dimensions = &snapshot.dimensions;
+    if folded.is_empty() && snapshot.hosts.iter().all(|host| host.foreign.is_zero()) {
+        return Vec::new();
+    }
+    let mut standing: Vec<Standing> = snapshot
+        .hosts
+        .iter()
+        .map(|host| {
+            let used = |dim| host.foreign.used.get(dim).min(host.allocatable(dim));
+            // Nobody who has parts of a host is folded where parts count.
+            let used = dimensions.iter().map(used).chain(std::iter::repeat(0));
+            Standing { used: used.take(resources).collect(), vms: host.foreign.vms }
+        })
+        .collect();
+    for (host, placed) in folded {
+        let standing = &mut standing[host.0 as usize];
+        standing.vms += 1;
+        let promised = guaranteed.iter().filter(|_| placed.vm.qos == Qos::Guaranteed);
+        let rows = dimensions.iter().chain(promised.copied());
+        for (used, dim) in standing.used.iter_mut().zip(rows) {
+            *used = (*used + placed.committed.get(dim)).min(MAX_AMOUNT);
+        }
+    }
+    standing
 }
 
 /// What VMs may have of each host: at least what those take that stay, whatever others use.
-fn hosts(snapshot: &Snapshot, guaranteed: &[Dim], fixed: &[Vec<u64>]) -> Vec<Host> {
-    let rows = snapshot.hosts.iter().zip(fixed);
-    rows.map(|(host, fixed)| {
-        let plain = snapshot
-            .dimensions
-            .iter()
-            .map(|dim| host.allocatable(dim).saturating_sub(host.foreign.used.get(dim)));
+fn hosts(
+    snapshot: &Snapshot,
+    guaranteed: &[Dim],
+    kinds: &[Kind],
+    (fixed, standing): (&[Vec<u64>], &[Standing]),
+) -> Vec<Host> {
+    let nothing = Hardware::default();
+    let rows = snapshot.hosts.iter().zip(fixed).enumerate();
+    rows.map(|(row, (host, fixed))| {
+        let plain = snapshot.dimensions.iter().map(|dim| host.allocatable(dim));
         let promised = guaranteed.iter().map(|&dim| host.physical(dim));
-        let room = plain.chain(promised).zip(fixed);
-        let capacity = room.map(|(room, &fixed)| room.max(fixed)).collect();
-        Host { capacity, domains: Vec::new() }
+        // A description that contradicts itself describes nothing.
+        let known = host.hardware.check().is_ok();
+        let hardware = if known { host.hardware.as_ref() } else { &nothing };
+        let parts = kinds.iter().map(|kind| kind.of(hardware));
+        let room = plain.chain(promised).chain(parts).zip(fixed).enumerate();
+        let capacity = room.map(|(resource, (room, &fixed))| {
+            let others = standing.get(row).map_or(0, |standing| standing.used[resource]);
+            room.saturating_sub(others).max(fixed).min(MAX_AMOUNT - others)
+        });
+        Host { capacity: capacity.collect(), domains: Vec::new() }
     })
     .collect()
 }
@@ -325,6 +392,10 @@ impl fmt::Display for Origin {
             Self::Spread { tenant, group, level, max_skew } => {
                 let level = level.name();
                 write!(f, "group {group} of {tenant} spread by {level}, skew at most {max_skew}")
+            }
+            Self::Parts(vms) => {
+                let names: Vec<String> = vms.iter().map(|vm| vm.to_string()).collect();
+                write!(f, "parts of one host for {}", names.join(", "))
             }
         }
     }

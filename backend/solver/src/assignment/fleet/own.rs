@@ -2,16 +2,18 @@
 //! hosts and affinity to hosts. VMs that ask for the same share one list.
 
 use super::Rows;
+use crate::bits::{Bits, ones};
 use cluster::{
-    Affinity, AffinityKind, Host, HostIx, HostState, Level, Name, Selector, Snapshot, Strength,
+    Affinity, AffinityKind, CpuUnit, Host, HostIx, HostState, Name, Selector, Snapshot, Strength,
     Subject, TaintEffect, Toleration, Vm,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// The hosts that each VM's own rules leave it.
 pub(super) struct OwnRules {
     /// `None` where all hosts will do.
-    lists: Vec<Option<Vec<HostIx>>>,
+    lists: Vec<Option<Arc<[HostIx]>>>,
     of_vm: Vec<usize>,
 }
 
@@ -24,20 +26,44 @@ struct Wishes<'a> {
     datastores: &'a [Name],
     excluded: &'a [Name],
     hosts: Vec<&'a Affinity>,
-    /// A host that will do whatever the rules say.
-    stays_on: Option<HostIx>,
+    /// Where a VM runs that counts CPU in reference cores, it takes as much as there wherever it is
+    /// no slower: then what runs now counts as what it is.
+    no_slower_than: Option<u64>,
 }
 
 impl OwnRules {
     pub(super) fn read(rows: &Rows<'_>, may_stay: bool) -> Self {
         let mut known: FxHashMap<Wishes<'_>, usize> = FxHashMap::default();
-        let mut lists = Vec::new();
-        let of_vm = rows.vms.iter().zip(&rows.home).map(|(vm, home)| {
-            let wishes = Wishes::of(vm, home.filter(|_| may_stay));
-            *known.entry(wishes).or_insert_with_key(|wishes| {
-                lists.push(wishes.list(rows.snapshot));
-                lists.len() - 1
-            })
+        // Few VMs are where their rules would not have them, so that most share a list.
+        let mut with_home: FxHashMap<(usize, HostIx), usize> = FxHashMap::default();
+        // The first is for those that are not asked.
+        let mut lists = vec![None];
+        let mut parts = Parts::of(rows.snapshot);
+        let vms = rows.vms.iter().zip(&rows.home).zip(&rows.stays);
+        let of_vm = vms.map(|((vm, home), stays)| {
+            if rows.only_arrivals && *stays {
+                return 0;
+            }
+            let home = home.filter(|_| may_stay);
+            let speed = |home: HostIx| rows.snapshot.hosts[home.0 as usize].speed_permille();
+            let counted = home.filter(|_| vm.cpu_unit == CpuUnit::Normalised);
+            let list =
+                *known.entry(Wishes::of(vm, counted.map(speed))).or_insert_with_key(|wishes| {
+                    lists.push(wishes.list(&mut parts));
+                    lists.len() - 1
+                });
+            match (home, lists[list].clone()) {
+                (Some(home), Some(hosts)) if hosts.binary_search(&home).is_err() => {
+                    *with_home.entry((list, home)).or_insert_with(|| {
+                        let mut hosts = hosts.to_vec();
+                        hosts.insert(hosts.partition_point(|host| *host < home), home);
+                        let all = hosts.len() == rows.snapshot.hosts.len();
+                        lists.push((!all).then(|| hosts.into()));
+                        lists.len() - 1
+                    })
+                }
+                _ => list,
+            }
         });
         let of_vm = of_vm.collect();
         Self { of_vm, lists }
@@ -48,6 +74,11 @@ impl OwnRules {
         self.lists[self.of_vm[vm]].as_deref()
     }
 
+    /// The same, for several to have.
+    pub(super) fn shared(&self, vm: usize) -> Option<Arc<[HostIx]>> {
+        self.lists[self.of_vm[vm]].clone()
+    }
+
     /// VMs with the same number have the same list.
     pub(super) fn number(&self, vm: usize) -> usize {
         self.of_vm[vm]
@@ -55,7 +86,7 @@ impl OwnRules {
 }
 
 impl<'a> Wishes<'a> {
-    fn of(vm: &'a Vm, stays_on: Option<HostIx>) -> Self {
+    fn of(vm: &'a Vm, no_slower_than: Option<u64>) -> Self {
         let on_hosts = |rule: &&Affinity| {
             rule.strength == Strength::Required && matches!(rule.subject, Subject::Hosts(_))
         };
@@ -66,42 +97,107 @@ impl<'a> Wishes<'a> {
             datastores: &vm.datastores,
             excluded: &vm.excluded_hosts,
             hosts: vm.affinities.iter().filter(on_hosts).collect(),
-            stays_on,
+            no_slower_than,
         }
     }
 
-    fn list(&self, snapshot: &Snapshot) -> Option<Vec<HostIx>> {
-        let named: Vec<(AffinityKind, &Level, FxHashSet<&Name>)> = self
-            .hosts
-            .iter()
-            .map(|rule| (rule.kind, &rule.level, domains(rule, snapshot)))
-            .collect();
-        let near = |host: &Host| {
-            named.iter().all(|(kind, level, domains)| {
-                let shared = host.domain(level).is_some_and(|domain| domains.contains(domain));
-                shared == (*kind == AffinityKind::Together)
-            })
-        };
-        let hosts = (0..).map(HostIx).zip(&snapshot.hosts);
-        let list: Vec<HostIx> = hosts
-            .filter(|(ix, host)| self.stays_on == Some(*ix) || self.accept(host) && near(host))
-            .map(|(ix, _)| ix)
-            .collect();
-        (list.len() < snapshot.hosts.len()).then_some(list)
+    fn list(&self, parts: &mut Parts<'a>) -> Option<Arc<[HostIx]>> {
+        let snapshot = parts.snapshot;
+        let mut left = parts.available.clone();
+        if let Some(pool) = self.pool {
+            left.retain(parts.pools.get(pool));
+        }
+        for selector in self.selectors {
+            left.retain(Some(parts.selected(selector)));
+        }
+        left.retain(Some(parts.tolerated(self.tolerations)));
+        for datastore in self.datastores {
+            left.retain(Some(parts.reaching(datastore)));
+        }
+        for name in self.excluded {
+            parts.rows.get(name).into_iter().for_each(|&host| left.remove(host));
+        }
+        for rule in &self.hosts {
+            let domains = domains(rule, snapshot);
+            let near = |host: &Host| {
+                let shared =
+                    host.domain(&rule.level).is_some_and(|domain| domains.contains(domain));
+                shared == (rule.kind == AffinityKind::Together)
+            };
+            left.retain(Some(&hosts(snapshot, near)));
+        }
+        if let Some(speed) = self.no_slower_than {
+            left.retain(Some(&hosts(snapshot, |host| host.speed_permille() >= speed)));
+        }
+        let words = left.words().iter().enumerate();
+        let list: Vec<HostIx> = words.flat_map(|(word, &bits)| ones(word, bits)).collect();
+        (list.len() < snapshot.hosts.len()).then(|| list.into())
+    }
+}
+
+/// Hosts that each wish by itself leaves, worked out once: few wishes make many combinations.
+struct Parts<'a> {
+    snapshot: &'a Snapshot,
+    rows: FxHashMap<&'a Name, HostIx>,
+    available: Bits,
+    pools: FxHashMap<&'a Name, Bits>,
+    selectors: FxHashMap<&'a Selector, Bits>,
+    tolerations: FxHashMap<&'a [Toleration], Bits>,
+    datastores: FxHashMap<&'a Name, Bits>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(snapshot: &'a Snapshot) -> Self {
+        let mut pools: FxHashMap<&Name, Bits> = FxHashMap::default();
+        let mut rows = FxHashMap::default();
+        for (row, host) in (0..).map(HostIx).zip(&snapshot.hosts) {
+            rows.insert(&host.id, row);
+            if let Some(pool) = &host.pool {
+                pools.entry(pool).or_default().insert(row);
+            }
+        }
+        Self {
+            snapshot,
+            rows,
+            available: hosts(snapshot, |host| host.state == HostState::Available),
+            pools,
+            selectors: FxHashMap::default(),
+            tolerations: FxHashMap::default(),
+            datastores: FxHashMap::default(),
+        }
     }
 
-    fn accept(&self, host: &Host) -> bool {
+    fn selected(&mut self, selector: &'a Selector) -> &Bits {
+        let snapshot = self.snapshot;
+        self.selectors
+            .entry(selector)
+            .or_insert_with(|| hosts(snapshot, |host| selector.matches(&host.labels)))
+    }
+
+    fn tolerated(&mut self, tolerations: &'a [Toleration]) -> &Bits {
+        let snapshot = self.snapshot;
         let tolerated = |taint: &cluster::Taint| {
             taint.effect == TaintEffect::PreferNoSchedule
-                || self.tolerations.iter().any(|toleration| toleration.tolerates(taint))
+                || tolerations.iter().any(|toleration| toleration.tolerates(taint))
         };
-        host.state == HostState::Available
-            && self.pool.is_none_or(|pool| host.pool.as_ref() == Some(pool))
-            && self.selectors.iter().all(|selector| selector.matches(&host.labels))
-            && host.taints.iter().all(tolerated)
-            && self.datastores.iter().all(|datastore| host.datastores.contains(datastore))
-            && !self.excluded.contains(&host.id)
+        self.tolerations
+            .entry(tolerations)
+            .or_insert_with(|| hosts(snapshot, |host| host.taints.iter().all(tolerated)))
     }
+
+    fn reaching(&mut self, datastore: &'a Name) -> &Bits {
+        let snapshot = self.snapshot;
+        self.datastores
+            .entry(datastore)
+            .or_insert_with(|| hosts(snapshot, |host| host.datastores.contains(datastore)))
+    }
+}
+
+fn hosts(snapshot: &Snapshot, wanted: impl Fn(&Host) -> bool) -> Bits {
+    let mut found = Bits::default();
+    let hosts = (0..).map(HostIx).zip(&snapshot.hosts);
+    hosts.filter(|(_, host)| wanted(host)).for_each(|(row, _)| found.insert(row));
+    found
 }
 
 /// The domains of the hosts that a rule names, of those that exist.

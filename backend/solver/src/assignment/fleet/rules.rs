@@ -2,10 +2,11 @@
 
 use super::own::OwnRules;
 use super::{Origin, Rows};
-use cluster::assignment::{NO_DOMAIN, Rule, Scope};
+use crate::constraints::fabric;
+use cluster::assignment::{Fabric, NO_DOMAIN, Problem, Route, Rule, Scope};
 use cluster::{
     AffinityKind, Constraint, ConstraintRule, Exclusive, Fence, HostIx, HostState, Keep, Level,
-    Name, Sharing, Snapshot, Spare, Strength, Subject, Vm, VmIx, VmSet,
+    Links, Name, Network, Sharing, Snapshot, Spare, Strength, Subject, Vm, VmIx, VmSet,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -18,6 +19,9 @@ pub(super) struct Rules<'a> {
     known: FxHashMap<Vec<VmIx>, u32>,
     rules: Vec<Rule>,
     origins: Vec<Origin>,
+    fabrics: Vec<Fabric>,
+    /// The row of each fabric that is asked for, by the name of its links.
+    fabric_rows: FxHashMap<&'a Name, u32>,
     levels: Vec<Level>,
     /// The number of each domain, by level.
     domains: FxHashMap<Level, FxHashMap<&'a Name, u32>>,
@@ -36,11 +40,14 @@ pub(super) fn read<'a>(
         known: FxHashMap::default(),
         rules: Vec::new(),
         origins: Vec::new(),
+        fabrics: Vec::new(),
+        fabric_rows: FxHashMap::default(),
         levels: Vec::new(),
         domains: FxHashMap::default(),
     };
-    rules.affinities(rows);
-    rules.spreads(rows, own);
+    let subjects = Subjects::of(rows);
+    rules.affinities(rows, &subjects);
+    rules.spreads(rows, own, &subjects);
     for constraint in &rows.snapshot.constraints {
         rules.installed(rows, constraint);
     }
@@ -49,8 +56,11 @@ pub(super) fn read<'a>(
 }
 
 impl<'a> Rules<'a> {
-    pub(super) fn into_parts(self) -> (Vec<Vec<VmIx>>, Vec<Rule>, Vec<Origin>) {
-        (self.groups, self.rules, self.origins)
+    /// Puts groups, rules and fabrics into the problem; who demands each rule.
+    pub(super) fn into_problem(self, problem: &mut Problem) -> Vec<Origin> {
+        (problem.groups, problem.rules) = (self.groups, self.rules);
+        problem.fabrics = self.fabrics;
+        self.origins
     }
 
     /// The number of a host's domain.
@@ -95,7 +105,7 @@ impl<'a> Rules<'a> {
     }
 
     /// VMs that have to be apart from, or together with, others.
-    fn affinities(&mut self, rows: &Rows<'_>) {
+    fn affinities(&mut self, rows: &Rows<'_>, subjects: &Subjects<'_>) {
         let mut wanted: BTreeMap<(bool, &Name, &Subject, &Level), Vec<VmIx>> = BTreeMap::new();
         for (row, vm) in (0..).map(VmIx).zip(&rows.vms) {
             for rule in vm.affinities.iter().filter(|rule| rule.strength == Strength::Required) {
@@ -110,7 +120,7 @@ impl<'a> Rules<'a> {
             bearers.dedup();
             let (tenant_name, level_name) = (tenant.clone(), level.clone());
             let subject_name = subject.clone();
-            let members = members(rows, |vm| vm.key.tenant == *tenant && belongs(vm, subject));
+            let members = subjects.members(tenant, subject);
             let scope = self.scope(level);
             if apart {
                 let origin =
@@ -136,11 +146,14 @@ impl<'a> Rules<'a> {
     }
 
     /// Groups that have to be spread evenly over the domains that each of their VMs could use.
-    fn spreads(&mut self, rows: &Rows<'_>, own: &OwnRules) {
+    fn spreads(&mut self, rows: &Rows<'_>, own: &OwnRules, subjects: &Subjects<'_>) {
         type Key<'v> = (&'v Name, &'v Name, &'v Level, u32, Vec<u32>);
         let mut wanted: BTreeMap<Key<'_>, Vec<VmIx>> = BTreeMap::new();
         let mut eligible: FxHashMap<(usize, Vec<bool>, &Level), Vec<u32>> = FxHashMap::default();
         for (row, vm) in rows.vms.iter().enumerate() {
+            if rows.only_arrivals && rows.stays[row] {
+                continue;
+            }
             let required = |spread: &&cluster::Spread| spread.strength == Strength::Required;
             for spread in vm.spreads.iter().filter(required) {
                 self.scope(&spread.level);
@@ -156,7 +169,7 @@ impl<'a> Rules<'a> {
         for ((tenant, name, level, max_skew, among), mut bearers) in wanted {
             bearers.dedup();
             let subject = Subject::Group(name.clone());
-            let members = members(rows, |vm| vm.key.tenant == *tenant && belongs(vm, &subject));
+            let members = subjects.members(tenant, &subject);
             let scope = self.scope(level);
             let origin = Origin::Spread {
                 tenant: tenant.clone(),
@@ -197,7 +210,7 @@ impl<'a> Rules<'a> {
         domains
     }
 
-    fn installed(&mut self, rows: &Rows<'_>, constraint: &Constraint) {
+    fn installed(&mut self, rows: &Rows<'a>, constraint: &Constraint) {
         let origin = Origin::Constraint(constraint.name.clone());
         let of = |set: &VmSet| members(rows, |vm| set.contains(vm));
         match &constraint.rule {
@@ -222,9 +235,59 @@ impl<'a> Rules<'a> {
                 self.push(&origin, Rule::Dependency { group, needs, scope });
             }
             ConstraintRule::Spare(rule) => self.spare(rows, &origin, rule),
-            // VMs that these bind stay where they are.
-            ConstraintRule::Links(_) | ConstraintRule::Network(_) => {}
+            ConstraintRule::Network(rule) => self.network(rows, &origin, rule),
+            ConstraintRule::Links(_) => {}
         }
+    }
+
+    fn network(&mut self, rows: &Rows<'a>, origin: &Origin, rule: &Network) {
+        let links = rows.snapshot.constraints.iter().find_map(|other| match &other.rule {
+            ConstraintRule::Links(links) if other.name == rule.over => Some((&other.name, links)),
+            _ => None,
+        });
+        // Without links it says nothing.
+        let Some((name, links)) = links else { return };
+        let of = |set: &VmSet| members(rows, |vm| set.contains(vm));
+        let scope = self.scope(&links.level);
+        let (group, to) = (self.group(of(&rule.vms)), self.group(of(&rule.to)));
+        let over = self.fabric(name, links);
+        // More than any link has is as good as all of it and one more.
+        let most = links.links.iter().map(|link| link.bandwidth_mbps).max().unwrap_or(0);
+        let bandwidth = u64::from(rule.bandwidth_mbps).min(u64::from(most) + 1);
+        let latency = rule.max_latency_us.map(u64::from);
+        self.push(origin, Rule::Network { group, to, scope, over, latency, bandwidth });
+    }
+
+    /// The row of a fabric: its routes between domains that have a host.
+    fn fabric(&mut self, name: &'a Name, links: &Links) -> u32 {
+        if let Some(&row) = self.fabric_rows.get(name) {
+            return row;
+        }
+        let laid = fabric::Fabric::new(&links.links);
+        let hosts: FxHashMap<&Name, u32>;
+        let numbers = match self.domains.get(&links.level) {
+            Some(numbers) => numbers,
+            None => {
+                hosts =
+                    (0..).zip(&self.snapshot.hosts).map(|(row, host)| (&host.id, row)).collect();
+                &hosts
+            }
+        };
+        let ends = laid.nodes().filter_map(|(node, name)| Some((node, *numbers.get(name)?)));
+        let ends: Vec<(fabric::Node, u32)> = ends.collect();
+        let mut routes = Vec::new();
+        for (row, &(from, a)) in ends.iter().enumerate() {
+            for &(to, b) in &ends[row + 1..] {
+                let Some(route) = laid.route(from, to) else { continue };
+                let links = route.links.iter().map(|&link| link.into()).collect();
+                routes.push(Route { between: (a, b), latency: route.latency_us, links });
+            }
+        }
+        let links = links.links.iter().map(|link| link.bandwidth_mbps.into()).collect();
+        self.fabrics.push(Fabric { links, routes });
+        let row = self.fabrics.len() as u32 - 1;
+        self.fabric_rows.insert(name, row);
+        row
     }
 
     /// VMs that stay are not asked: they could not follow.
@@ -321,13 +384,34 @@ fn members(rows: &Rows<'_>, wanted: impl Fn(&Vm) -> bool) -> Vec<VmIx> {
     vms.filter(|(_, vm)| wanted(vm)).map(|(row, _)| row).collect()
 }
 
-/// Whether a VM of the tenant is the subject, or one of it.
-fn belongs(vm: &Vm, subject: &Subject) -> bool {
-    match subject {
-        Subject::Vm(id) => vm.key.id == *id,
-        Subject::Group(group) => {
-            vm.groups.contains(group) || vm.spreads.iter().any(|spread| spread.group == *group)
+/// VMs by what rules call them, by tenant: looked up once for every rule of a large fleet.
+struct Subjects<'a> {
+    groups: FxHashMap<(&'a Name, &'a Name), Vec<VmIx>>,
+    vms: FxHashMap<(&'a Name, &'a Name), VmIx>,
+}
+
+impl<'a> Subjects<'a> {
+    fn of(rows: &Rows<'a>) -> Self {
+        let mut found = Self { groups: FxHashMap::default(), vms: FxHashMap::default() };
+        for (row, vm) in (0..).map(VmIx).zip(&rows.vms) {
+            let tenant = &vm.key.tenant;
+            found.vms.insert((tenant, &vm.key.id), row);
+            for group in vm.groups.iter().chain(vm.spreads.iter().map(|spread| &spread.group)) {
+                let members = found.groups.entry((tenant, group)).or_default();
+                if members.last() != Some(&row) {
+                    members.push(row);
+                }
+            }
         }
-        Subject::Hosts(_) => false,
+        found
+    }
+
+    /// VMs of the tenant that are the subject, or of it, in order.
+    fn members(&self, tenant: &Name, subject: &Subject) -> Vec<VmIx> {
+        match subject {
+            Subject::Vm(id) => self.vms.get(&(tenant, id)).into_iter().copied().collect(),
+            Subject::Group(group) => self.groups.get(&(tenant, group)).cloned().unwrap_or_default(),
+            Subject::Hosts(_) => Vec::new(),
+        }
     }
 }

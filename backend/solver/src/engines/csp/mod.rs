@@ -12,6 +12,7 @@ mod nogoods;
 mod packing;
 mod propagate;
 mod rules;
+mod ways;
 
 use super::{Engine, Task};
 use crate::assignment::{Budget, Classes, NOWHERE, Outcome, State, StopReason};

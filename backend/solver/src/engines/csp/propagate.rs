@@ -67,6 +67,8 @@ impl<'m> Branch<'m> {
             }
         }
         (0..model.tallies.all().len() as u32).for_each(|tally| self.queue.add(tally));
+        self.revise_ways(None)?;
+        self.revise_clashes()?;
         self.settle(0)
     }
 
@@ -140,6 +142,8 @@ impl<'m> Branch<'m> {
     fn after_placing(&mut self, vm: u32) -> Result<(), DeadEnd> {
         let host = self.state.host_of(vm);
         self.revise_spares(host)?;
+        self.revise_ways(Some(vm))?;
+        self.revise_clashes_on(vm, host)?;
         for other in 0..self.model().vms() as u32 {
             if !self.is_placed(other)
                 && self.domains.contains(other, host)

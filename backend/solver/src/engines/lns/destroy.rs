@@ -44,8 +44,9 @@ impl Destroy {
         &self.vms
     }
 
-    fn take(&mut self, vm: u32) {
-        if self.vms.len() < self.most && !self.chosen[vm as usize] {
+    fn take(&mut self, state: &State<'_>, vm: u32) {
+        let may = !self.chosen[vm as usize] && !state.model().is_fixed(vm);
+        if self.vms.len() < self.most && may {
             self.chosen[vm as usize] = true;
             self.vms.push(vm);
         }
@@ -53,11 +54,11 @@ impl Destroy {
 
     /// All members of a group, which rules may let move only together.
     fn group(&mut self, state: &State<'_>, tally: u32) {
-        state.model().tallies.members(tally).iter().for_each(|&vm| self.take(vm));
+        state.model().tallies.members(tally).iter().for_each(|&vm| self.take(state, vm));
     }
 
     fn whole(&mut self, state: &State<'_>, host: u32) {
-        state.vms_on(host).iter().for_each(|&vm| self.take(vm));
+        state.vms_on(host).iter().for_each(|&vm| self.take(state, vm));
     }
 
     /// A few VMs from each of a few hosts.
@@ -66,21 +67,27 @@ impl Destroy {
             let vms = state.vms_on(some_host(state, dice));
             let count = 1 + dice.below(vms.len().div_ceil(2) as u32) as usize;
             let first = dice.below(vms.len() as u32) as usize;
-            (0..count).for_each(|next| self.take(vms[(first + next) % vms.len()]));
+            (0..count).for_each(|next| self.take(state, vms[(first + next) % vms.len()]));
         }
     }
 
     /// VMs from anywhere.
     fn scattered(&mut self, state: &State<'_>, dice: &mut Dice) {
         for _ in 0..2 + dice.below(10) {
-            self.take(dice.below(state.model().vms() as u32));
+            self.take(state, some_vm(state, dice));
         }
     }
 }
 
+/// A VM that may go elsewhere.
+fn some_vm(state: &State<'_>, dice: &mut Dice) -> u32 {
+    let vms = state.model().movable();
+    vms[dice.below(vms.len() as u32) as usize]
+}
+
 /// A host with VMs, likelier one with many.
 fn some_host(state: &State<'_>, dice: &mut Dice) -> u32 {
-    state.host_of(dice.below(state.model().vms() as u32))
+    state.host_of(some_vm(state, dice))
 }
 
 /// Of a few hosts the one with most of its best-used resource left.
@@ -88,7 +95,7 @@ fn emptiest_of(state: &State<'_>, dice: &mut Dice, tries: u32) -> u32 {
     let mut best = (f64::INFINITY, 0);
     for _ in 0..tries {
         let host = some_host(state, dice);
-        let amounts = state.used(host).iter().zip(state.model().capacity(host));
+        let amounts = state.used(host).iter().zip(state.model().whole(host));
         let fill = amounts.map(|(&used, &all)| f64::from(used) / f64::from(all.max(1)));
         let fill = fill.fold(0.0, f64::max);
         if fill < best.0 {

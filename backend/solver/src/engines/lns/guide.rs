@@ -34,7 +34,7 @@ impl Guide {
         };
         Self {
             idle: hosts.clone().map(|host| model.goals.idle(host) as f64).collect(),
-            inverse: hosts.flat_map(|host| model.capacity(host)).map(inverse).collect(),
+            inverse: hosts.flat_map(|host| model.whole(host)).map(inverse).collect(),
             stride: model.stride(),
             table: vec![0.0; GRID + 1],
             extra: vec![0.0; model.hosts()],

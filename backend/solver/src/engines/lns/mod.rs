@@ -15,7 +15,7 @@ mod guide;
 use super::greedy::by_size;
 use super::improve::improve;
 use super::{Engine, Task};
-use crate::assignment::{Budget, Model, Outcome, State};
+use crate::assignment::{Budget, Outcome, State};
 use crate::dice::{Dice, exp, ln};
 use destroy::Destroy;
 use guide::Guide;
@@ -50,6 +50,8 @@ impl Default for Lns {
 
 /// Searches that share a limit of steps.
 const WORKERS: u64 = 2;
+/// VMs x hosts up to which everything is placed anew at first: beyond, that takes as long as greed.
+const MOST_PRICED: u64 = 1 << 22;
 /// How often searches with a limit of steps go on from the best of them.
 const EXCHANGES: u64 = 8;
 /// Steps between changes of temperature and softness.
@@ -67,20 +69,13 @@ impl Engine for Lns {
     }
 
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
-        improve(self, task, budget, |start, budget| {
-            self.search(task.model, start, task.seed, budget)
-        })
+        improve(self, task, budget, |start, budget| self.search(task, start, budget))
     }
 }
 
 impl Lns {
-    fn search(
-        &self,
-        model: &Model,
-        start: &[u32],
-        seed: u64,
-        budget: &mut Budget,
-    ) -> (i64, Vec<u32>) {
+    fn search(&self, task: Task<'_>, start: &[u32], budget: &mut Budget) -> (i64, Vec<u32>) {
+        let (model, seed) = (task.model, task.seed);
         let by_steps = budget.left() < u64::MAX;
         let workers = if by_steps { WORKERS } else { u64::from(self.threads.max(1)) };
         let search =
@@ -99,7 +94,7 @@ impl Lns {
                     false => budget.part(u64::MAX),
                 })
                 .collect();
-            run_all(&mut searches, &mut parts, heat, self.threads);
+            run_all(&mut searches, &mut parts, (heat, task), self.threads);
             budget.spend(parts.iter().map(Budget::used).sum());
             if budget.is_over() {
                 break;
@@ -112,15 +107,15 @@ impl Lns {
 }
 
 /// Runs every search for its part, on one thread or on one each: the same either way.
-fn run_all(searches: &mut [Search<'_>], parts: &mut [Budget], heat: Heat, threads: u32) {
+fn run_all(searches: &mut [Search<'_>], parts: &mut [Budget], how: (Heat, Task<'_>), threads: u32) {
     let work = searches.iter_mut().zip(parts);
     if threads < 2 {
-        work.for_each(|(search, part)| search.run(heat, part));
+        work.for_each(|(search, part)| search.run(how, part));
         return;
     }
     std::thread::scope(|scope| {
         for (search, part) in work {
-            scope.spawn(move || search.run(heat, part));
+            scope.spawn(move || search.run(how, part));
         }
     });
 }
@@ -201,7 +196,8 @@ impl<'m> Search<'m> {
         self.note();
     }
 
-    fn run(&mut self, heat: Heat, budget: &mut Budget) {
+    fn run(&mut self, (heat, task): (Heat, Task<'_>), budget: &mut Budget) {
+        let mut told = i64::MAX;
         if self.usual == 0.0 {
             self.place_all_anew(budget);
             self.usual = self.usual_loss(budget);
@@ -216,6 +212,10 @@ impl<'m> Search<'m> {
                 if !budget.spend(1) {
                     break;
                 }
+            }
+            if self.best < told {
+                told = self.best;
+                task.tell(told, &self.best_hosts);
             }
         }
     }
@@ -271,9 +271,12 @@ impl<'m> Search<'m> {
 
     /// Everything at once, by softened prices: those that greed goes by open too many hosts.
     fn place_all_anew(&mut self, budget: &Budget) {
-        let hosts = self.state.assignment().iter().copied();
+        let model = self.state.model();
+        if model.movable().len() as u64 * model.hosts() as u64 > MOST_PRICED {
+            return;
+        }
         self.out.clear();
-        self.out.extend((0..).zip(hosts));
+        self.out.extend(model.movable().iter().map(|&vm| (vm, self.state.host_of(vm))));
         self.open.clear();
         self.open.extend(0..self.state.model().hosts() as u32);
         self.put_back(0.0, budget);

@@ -5,24 +5,24 @@ use super::sorting::crowding;
 use super::worth::Worth;
 
 #[derive(Clone, Debug)]
-pub(super) struct Archive {
-    worths: Vec<Worth<3>>,
+pub(super) struct Archive<const N: usize> {
+    worths: Vec<Worth<N>>,
     hosts: Vec<Vec<u32>>,
     /// Beyond so many they are thinned out.
     most: usize,
 }
 
-impl Archive {
+impl<const N: usize> Archive<N> {
     pub(super) fn new(most: usize) -> Self {
         Self { worths: Vec::new(), hosts: Vec::new(), most: most.max(1) }
     }
 
     /// Takes a placement in, unless one that is there is as good in every way.
-    pub(super) fn offer(&mut self, worth: Worth<3>, hosts: &[u32]) -> bool {
+    pub(super) fn offer(&mut self, worth: Worth<N>, hosts: &[u32]) -> bool {
         if worth.violation > 0.0 {
             return false;
         }
-        let no_better = |known: &Worth<3>| known == &worth || known.dominates(&worth);
+        let no_better = |known: &Worth<N>| known == &worth || known.dominates(&worth);
         if self.worths.iter().any(no_better) {
             return false;
         }
@@ -65,13 +65,13 @@ impl Archive {
 
     /// At most `size` of them that together dominate most of the box below `worst`: always the one
     /// next that adds most to those chosen already.
-    pub(super) fn best(self, size: usize, worst: [f64; 3]) -> Vec<(Worth<3>, Vec<u32>)> {
-        let points: Vec<[f64; 3]> = self
+    pub(super) fn best(self, size: usize, worst: [f64; N]) -> Vec<(Worth<N>, Vec<u32>)> {
+        let points: Vec<[f64; N]> = self
             .worths
             .iter()
             .map(|worth| std::array::from_fn(|at| worth.values[at] / worst[at]))
             .collect();
-        let alone = |point: &[f64; 3]| hypervolume(&[*point], [1.0; 3]);
+        let alone = |point: &[f64; N]| hypervolume(&[*point], [1.0; N]);
         // What a point adds never grows while others are chosen, so that an old figure is a bound
         // and few have to be worked out again.
         let mut bounds: Vec<(f64, usize)> =
@@ -87,8 +87,8 @@ impl Archive {
                 }
                 let within =
                     |other: usize| std::array::from_fn(|at| points[other][at].max(points[row][at]));
-                let covered: Vec<[f64; 3]> = chosen.iter().map(|&other| within(other)).collect();
-                let adds = alone(&points[row]) - hypervolume(&covered, [1.0; 3]);
+                let covered: Vec<[f64; N]> = chosen.iter().map(|&other| within(other)).collect();
+                let adds = alone(&points[row]) - hypervolume(&covered, [1.0; N]);
                 *bound = adds;
                 if best.is_none_or(|(most, _)| adds > most) {
                     best = Some((adds, place));

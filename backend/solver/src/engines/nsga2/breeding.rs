@@ -1,45 +1,41 @@
 //! How placements have children: a copy of one parent that takes over hosts of the other, or that
 //! is changed by itself, and then improved a little for weights that are drawn.
 
-use super::criteria::Criteria;
-use super::member::{Member, Weights};
+use super::member::Valued;
 use super::population::Variation;
 use super::worth::Worth;
 use crate::assignment::Deadline;
 use crate::dice::{Dice, ln};
-use crate::engines::variation::{Changes, Other, Placement, climb, dear_host};
+use crate::engines::variation::{Changes, Other, climb, dear_host};
+use std::marker::PhantomData;
 
 #[derive(Debug)]
-pub(super) struct Breeding<'c> {
-    pub(super) criteria: &'c Criteria,
+pub(super) struct Breeding<'m, 'd, M> {
     /// Whoever waits for children has stopped waiting when this is over.
-    pub(super) deadline: &'c Deadline,
+    pub(super) deadline: &'d Deadline,
     /// Where VMs are now, if that is known and allowed.
-    pub(super) current: Option<Member<'c>>,
+    pub(super) current: Option<M>,
     /// Changes that are tried on every child in the end.
     pub(super) tries: u32,
     /// Hosts that are taken over from the other parent at most.
     pub(super) exchanged: u32,
     /// Hosts that are looked at for a VM that is put back.
     pub(super) looked_at: u32,
+    /// What members are made on.
+    pub(super) model: PhantomData<&'m ()>,
 }
 
-impl<'c> Variation<3> for Breeding<'c> {
-    type Genome = Member<'c>;
+impl<'m, M: Valued<'m, N>, const N: usize> Variation<N> for Breeding<'m, '_, M> {
+    type Genome = M;
 
-    fn breed(
-        &self,
-        [mother, father]: [&Member<'c>; 2],
-        child: &mut Member<'c>,
-        dice: &mut Dice,
-    ) -> Worth<3> {
+    fn breed(&self, [mother, father]: [&M; 2], child: &mut M, dice: &mut Dice) -> Worth<N> {
         if self.deadline.is_over() {
-            child.priced = 0;
+            child.start_counting();
             return Worth::useless();
         }
         child.clone_from(mother);
-        child.priced = 0;
-        child.weights = drawn_weights(self.criteria, child.values(), dice);
+        child.start_counting();
+        *child.weights_mut() = drawn_weights(child, dice);
         let mut changes = Changes::new(self.looked_at);
         match dice.below(16) {
             0..6 => self.exchange(child, father, &mut changes, dice),
@@ -64,15 +60,17 @@ impl<'c> Variation<3> for Breeding<'c> {
     }
 }
 
-impl Breeding<'_> {
+impl<'m, M> Breeding<'m, '_, M> {
     /// Some hosts get the VMs that they have in another placement.
-    fn exchange(
+    fn exchange<const N: usize>(
         &self,
-        child: &mut Member<'_>,
-        other: &Member<'_>,
+        child: &mut M,
+        other: &M,
         changes: &mut Changes,
         dice: &mut Dice,
-    ) {
+    ) where
+        M: Valued<'m, N>,
+    {
         let hosts = other.state().assignment();
         for _ in 0..=dice.below(self.exchanged.max(1)) {
             // By a VM, of which one of the two has more there.
@@ -88,10 +86,13 @@ impl Breeding<'_> {
 
 /// Weights in proportion to how much the volume below the worst case grows with each value, times
 /// draws that favour now one value and now another.
-pub(super) fn drawn_weights(criteria: &Criteria, values: [f64; 3], dice: &mut Dice) -> Weights {
-    let shares = criteria.shares(values);
+pub(super) fn drawn_weights<'m, M: Valued<'m, N>, const N: usize>(
+    member: &M,
+    dice: &mut Dice,
+) -> [f64; N] {
+    let (values, worst) = (member.values(), member.worst());
     std::array::from_fn(|at| {
         let draw = -ln(1.0 - dice.share());
-        draw / (1.0 - shares[at]).max(0.01) / criteria.worst[at]
+        draw / (1.0 - values[at] / worst[at]).max(0.01) / worst[at]
     })
 }

@@ -37,14 +37,16 @@ impl Criteria {
         Ok(Self { model, inverse, worst })
     }
 
-    /// The highest utilisation of a host with this use.
+    /// The highest utilisation of a host with this use, by rows and of what they may have: others
+    /// stay where they are.
     #[inline]
     pub(super) fn fill(&self, host: u32, used: impl Fn(usize) -> i32) -> i64 {
         let stride = self.model.stride();
         let inverse = &self.inverse[host as usize * stride..][..stride];
+        let standing = self.model.standing(host);
         let mut fill = 0.0f64;
-        for (resource, &inverse) in inverse.iter().enumerate() {
-            fill = fill.max(f64::from(used(resource)) * inverse);
+        for (resource, (&inverse, &standing)) in inverse.iter().zip(standing).enumerate() {
+            fill = fill.max(f64::from(used(resource).wrapping_sub(standing)) * inverse);
         }
         fill as i64
     }
@@ -59,7 +61,7 @@ impl Criteria {
 fn dearest(model: &Model) -> f64 {
     let hosts = 0..model.hosts() as u32;
     let host = |host: u32| {
-        let full = model.capacity(host);
+        let full = model.whole(host);
         let (empty, full) =
             (model.goals.host(host, 0, |_| 0), model.goals.host(host, 1, |at| full[at]));
         empty.max(full) as f64

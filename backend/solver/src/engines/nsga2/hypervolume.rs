@@ -1,21 +1,38 @@
 //! Hypervolume: how much of the box below a reference point the points of a front dominate.
 //!
-//! Exact, for two and three values: slices along the last value, in each the area below a
-//! staircase that grows point by point.
+//! Exact: slices along the last value; for two values the area below a staircase that grows point
+//! by point. Meant for two to four values, beyond that it takes long.
 
-/// The volume for points of three values; those that do not lie below the reference count nothing.
-pub fn hypervolume(points: &[[f64; 3]], reference: [f64; 3]) -> f64 {
-    let below = |point: &&[f64; 3]| point.iter().zip(&reference).all(|(value, end)| value < end);
-    let mut points: Vec<[f64; 3]> = points.iter().filter(below).copied().collect();
-    points.sort_by(|a, b| a[2].total_cmp(&b[2]));
-    let mut stairs = Stairs::new([reference[0], reference[1]]);
-    let mut volume = 0.0;
-    for (row, point) in points.iter().enumerate() {
-        stairs.add([point[0], point[1]]);
-        let next = points.get(row + 1).map_or(reference[2], |next| next[2]);
-        volume += stairs.area * (next - point[2]);
+/// The volume of points; those that do not lie below the reference count nothing.
+pub fn hypervolume<const N: usize>(points: &[[f64; N]], reference: [f64; N]) -> f64 {
+    let below = |point: &&[f64; N]| point.iter().zip(&reference).all(|(value, end)| value < end);
+    volume(points.iter().filter(below).map(|point| &point[..]).collect(), &reference)
+}
+
+fn volume(mut points: Vec<&[f64]>, reference: &[f64]) -> f64 {
+    let Some((&end, rest)) = reference.split_last() else { return 0.0 };
+    let last = rest.len();
+    points.sort_by(|a, b| a[last].total_cmp(&b[last]));
+    let next = |row: usize| points.get(row + 1).map_or(end, |next: &&[f64]| next[last]);
+    let mut sum = 0.0;
+    if let [x, y] = *rest {
+        let mut stairs = Stairs::new([x, y]);
+        for (row, point) in points.iter().enumerate() {
+            stairs.add([point[0], point[1]]);
+            sum += stairs.area * (next(row) - point[last]);
+        }
+        return sum;
     }
-    volume
+    if last == 0 {
+        return points.first().map_or(0.0, |point| end - point[0]);
+    }
+    for (row, point) in points.iter().enumerate() {
+        let height = next(row) - point[last];
+        if height > 0.0 {
+            sum += volume(points[..=row].to_vec(), rest) * height;
+        }
+    }
+    sum
 }
 
 /// The area for points of two values.
@@ -69,7 +86,10 @@ mod tests {
         assert_eq!(area(&[[1.0, 1.0], [1.0, 1.0], [1.0, 2.0]], [2.0, 3.0]), 2.0);
         let points = [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [5.0, 0.0, 0.0]];
         assert_eq!(hypervolume(&points, [2.0, 2.0, 2.0]), 4.0 + 1.0);
-        assert_eq!(hypervolume(&[], [1.0; 3]), 0.0);
+        assert_eq!(hypervolume::<3>(&[], [1.0; 3]), 0.0);
+        let four = [[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]];
+        assert_eq!(hypervolume(&four, [2.0; 4]), 8.0 + 1.0);
+        assert_eq!(hypervolume(&[[1.0, 2.0], [2.0, 1.0]], [3.0, 3.0]), 3.0);
     }
 
     #[test]

@@ -7,12 +7,32 @@ use super::worth::Worth;
 use crate::assignment::{NOWHERE, State};
 use crate::engines::variation::Placement;
 
-/// What a unit of each value is worth to whoever asks.
-pub(super) type Weights = [f64; 3];
+/// A placement that knows its values, better when smaller and 0 at best, and prices changes by a
+/// weight for each of them.
+pub(super) trait Valued<'m, const N: usize>: Placement<'m> + Clone + Send + Sync {
+    fn values(&self) -> [f64; N];
+    /// No value is larger, or hardly any.
+    fn worst(&self) -> [f64; N];
+    /// What a unit of each value is worth to whoever asks.
+    fn weights_mut(&mut self) -> &mut [f64; N];
+    /// Changes that were priced since the member was made.
+    fn priced(&self) -> u64;
+    fn start_counting(&mut self);
+    /// How weights differ from way to way, as values count more and more alike.
+    fn factors(number: u32, even: f64) -> [f64; N];
+    /// A usual small loss by its weights.
+    fn heat(&self) -> f64;
+
+    fn worth(&self) -> Worth<N> {
+        Worth::allowed(self.values())
+    }
+}
+
+type Weights = [f64; 3];
 
 #[derive(Debug)]
 pub(super) struct Member<'c> {
-    pub(super) criteria: &'c Criteria,
+    criteria: &'c Criteria,
     state: State<'c>,
     /// Highest utilisation of each host, and the sums of it and of its square.
     fill: Vec<i64>,
@@ -23,9 +43,8 @@ pub(super) struct Member<'c> {
     share: f64,
     moved: i64,
     spread: f64,
-    pub(super) weights: Weights,
-    /// Changes that were priced since the member was made.
-    pub(super) priced: u64,
+    weights: Weights,
+    priced: u64,
 }
 
 impl Clone for Member<'_> {
@@ -64,14 +83,6 @@ impl<'c> Member<'c> {
         member.moved = (0..).zip(hosts).map(|(vm, &host)| member.is_moved(vm, host)).sum();
         member.settle();
         member
-    }
-
-    pub(super) fn values(&self) -> [f64; 3] {
-        [self.state.objective() as f64, self.spread, self.moved as f64]
-    }
-
-    pub(super) fn worth(&self) -> Worth<3> {
-        Worth::allowed(self.values())
     }
 
     /// Whether a VM moves by being there, as a number.
@@ -118,6 +129,38 @@ impl<'c> Member<'c> {
         self.fill[host as usize] = fill;
         self.sum += fill - before;
         self.squares += fill * fill - before * before;
+    }
+}
+
+impl<'c> Valued<'c, 3> for Member<'c> {
+    fn values(&self) -> [f64; 3] {
+        [self.state.objective() as f64, self.spread, self.moved as f64]
+    }
+
+    fn worst(&self) -> [f64; 3] {
+        self.criteria.worst
+    }
+
+    fn weights_mut(&mut self) -> &mut [f64; 3] {
+        &mut self.weights
+    }
+
+    fn priced(&self) -> u64 {
+        self.priced
+    }
+
+    fn start_counting(&mut self) {
+        self.priced = 0;
+    }
+
+    /// From cost and moves alone to all values alike.
+    fn factors(_: u32, even: f64) -> [f64; 3] {
+        [1.0, even, 1.0]
+    }
+
+    /// What a move weighs.
+    fn heat(&self) -> f64 {
+        self.weights[2]
     }
 }
 
@@ -244,7 +287,7 @@ mod tests {
         for seed in 0..200 {
             let problem = random(&mut draws, LIMITS);
             let model = Model::compile(&problem).unwrap();
-            let task = Task { problem: &problem, model: &model, start: None, seed };
+            let task = Task::new(&problem, &model, seed);
             let Ok(start) = Start::Random.assignment(task, &Budget::steps(1 << 40)) else {
                 continue;
             };

@@ -10,6 +10,7 @@
 mod archive;
 mod breeding;
 mod criteria;
+mod goal_member;
 mod hypervolume;
 mod member;
 mod population;
@@ -20,6 +21,7 @@ mod test_problems;
 mod worth;
 
 pub use criteria::Criteria;
+pub use goal_member::Kinds;
 pub use hypervolume::{area, hypervolume};
 pub use population::{Population, Variation};
 pub use sorting::{Survivor, crowding, fronts, survivors};
@@ -28,11 +30,12 @@ pub use worth::Worth;
 use super::{Engine, Greedy, Task};
 use crate::assignment::{Budget, Model, Outcome, State, StopReason};
 use crate::dice::Dice;
-use crate::engines::variation::Placement;
 use archive::Archive;
 use breeding::Breeding;
-use member::Member;
+use goal_member::GoalMember;
+use member::{Member, Valued};
 use seeds::Seeds;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +70,8 @@ impl Default for Nsga2 {
 
 /// Trade-offs of which none dominates another.
 #[derive(Clone, Debug)]
-pub struct Front {
-    pub points: Vec<FrontPoint>,
+pub struct Front<const N: usize> {
+    pub points: Vec<FrontPoint<N>>,
     /// Share of the box below the worst case that they dominate.
     pub hypervolume: f64,
     /// Members that were made, the first ones included.
@@ -78,7 +81,7 @@ pub struct Front {
     pub stop_reason: StopReason,
 }
 
-impl Front {
+impl<const N: usize> Front<N> {
     fn none() -> Self {
         Self {
             points: Vec::new(),
@@ -97,10 +100,10 @@ impl Front {
 }
 
 #[derive(Clone, Debug)]
-pub struct FrontPoint {
+pub struct FrontPoint<const N: usize> {
     pub assignment: Vec<u32>,
-    /// Cost, spread and moves, as `Criteria` has them.
-    pub values: [f64; 3],
+    /// Cost, spread and moves, as `Criteria` has them; or by kind of goal, above the least.
+    pub values: [f64; N],
 }
 
 /// Tries on the way between two hosts that are emptied, by VM that a host has on average.
@@ -111,58 +114,79 @@ const STOPS: usize = 25;
 const KEPT: usize = 3;
 
 impl Nsga2 {
-    /// A front of at most as many points as the population has members; without points if nothing
-    /// feasible is known to start from.
-    pub fn front(&self, task: Task<'_>, budget: &mut Budget) -> Front {
+    /// A front of cost, spread and moves, of at most as many points as the population has members;
+    /// without points if nothing feasible is known to start from.
+    pub fn front(&self, task: Task<'_>, budget: &mut Budget) -> Front<3> {
+        let Ok(criteria) = Criteria::of(task.problem) else { return Front::none() };
+        self.handed_out(task, budget, &|hosts: &[u32]| Member::new(&criteria, hosts))
+    }
+
+    /// A front of kinds of goals.
+    pub fn front_of_goals<const N: usize>(
+        &self,
+        task: Task<'_>,
+        kinds: &Kinds<N>,
+        budget: &mut Budget,
+    ) -> Front<N> {
+        let make = |hosts: &[u32]| GoalMember::new(kinds, State::new(task.model, hosts));
+        self.handed_out(task, budget, &make)
+    }
+
+    fn handed_out<'m, M: Valued<'m, N>, const N: usize>(
+        &self,
+        task: Task<'_>,
+        budget: &mut Budget,
+        make: &dyn Fn(&[u32]) -> M,
+    ) -> Front<N> {
         let mut front = Front::none();
-        let Ok(criteria) = Criteria::of(task.problem) else { return front };
-        let archive = self.search(&criteria, task, budget, &mut front);
-        let points = archive.best(self.population, criteria.worst);
+        let (archive, worst) = self.search(task, budget, make, &mut front);
+        let points = archive.best(self.population, worst);
         front.points = points
             .into_iter()
             .map(|(worth, assignment)| FrontPoint { assignment, values: worth.values })
             .collect();
-        front.points.sort_by(|a, b| a.values[2].total_cmp(&b.values[2]));
-        let shares: Vec<[f64; 3]> =
-            front.points.iter().map(|point| criteria.shares(point.values)).collect();
-        front.hypervolume = hypervolume(&shares, [1.0; 3]);
+        front.points.sort_by(|a, b| a.values[N - 1].total_cmp(&b.values[N - 1]));
+        let share = |point: &FrontPoint<N>| std::array::from_fn(|at| point.values[at] / worst[at]);
+        let shares: Vec<[f64; N]> = front.points.iter().map(share).collect();
+        front.hypervolume = hypervolume(&shares, [1.0; N]);
         front
     }
 
-    fn search(
+    /// All trade-offs that were seen, and the worst values.
+    fn search<'m, M: Valued<'m, N>, const N: usize>(
         &self,
-        criteria: &Criteria,
         task: Task<'_>,
         budget: &mut Budget,
-        front: &mut Front,
-    ) -> Archive {
+        make: &dyn Fn(&[u32]) -> M,
+        front: &mut Front<N>,
+    ) -> (Archive<N>, [f64; N]) {
         let size = self.population.max(2);
         let mut archive = Archive::new(size * KEPT);
-        let starts = starts(task, budget);
-        if starts.is_empty() {
+        let starts: Vec<M> = starts(task, budget).iter().map(|hosts| make(hosts)).collect();
+        let Some(first) = starts.first() else {
             front.stop_reason =
                 if budget.is_over() { budget.reason() } else { StopReason::Stalled };
-            return archive;
-        }
-        if criteria.model.vms() == 0 || criteria.model.hosts() < 2 {
-            let only = Member::new(criteria, &starts[0]);
-            archive.offer(only.worth(), &starts[0]);
-            return archive;
+            return (archive, [1.0; N]);
+        };
+        let worst = first.worst();
+        if task.model.vms() == 0 || task.model.hosts() < 2 {
+            archive.offer(first.worth(), first.state().assignment());
+            return (archive, worst);
         }
         let mut dice = Dice::new(task.seed);
         let seeds = Seeds { ways: self.ways, tries: TRIES_ON_THE_WAY, stops: STOPS };
-        let (first, priced) = seeds.found(criteria, &starts, &mut archive, budget, &mut dice);
+        let (first, priced) = seeds.found(starts, &mut archive, budget, &mut dice);
         (front.priced, front.evaluations) = (priced, (size as u64).min(budget.left()));
         budget.spend(front.evaluations);
         let mut population = Population::new(first, size, dice.bits());
         let deadline = Arc::clone(budget.deadline());
         let breeding = Breeding {
-            criteria,
             deadline: &deadline,
-            current: current(task.model).map(|hosts| Member::new(criteria, &hosts)),
+            current: current(task.model).map(|hosts| make(&hosts)),
             tries: self.tries,
             exchanged: self.exchanged,
             looked_at: self.looked_at,
+            model: PhantomData,
         };
         let mut generation = 1;
         while !budget.is_over() && self.generations.is_none_or(|end| generation < end) {
@@ -171,7 +195,7 @@ impl Nsga2 {
             let (children, worths) = population.children();
             for (child, worth) in children.iter().zip(worths) {
                 archive.offer(*worth, child.state().assignment());
-                front.priced += child.priced;
+                front.priced += child.priced();
             }
             front.evaluations += bred;
             population.select();
@@ -179,7 +203,7 @@ impl Nsga2 {
             generation += 1;
         }
         front.stop_reason = if budget.is_over() { budget.reason() } else { StopReason::Steps };
-        archive
+        (archive, worst)
     }
 }
 
@@ -209,7 +233,8 @@ impl Engine for Nsga2 {
         let mut front = Front::none();
         match Criteria::of(task.problem) {
             Ok(criteria) => {
-                let archive = self.search(&criteria, task, budget, &mut front);
+                let make = |hosts: &[u32]| Member::new(&criteria, hosts);
+                let (archive, _) = self.search(task, budget, &make, &mut front);
                 best_of(task, archive.into_placements(), &front)
             }
             Err(_) => best_of(task, std::iter::empty(), &front),
@@ -217,9 +242,16 @@ impl Engine for Nsga2 {
     }
 }
 
-fn best_of(task: Task<'_>, points: impl Iterator<Item = Vec<u32>>, front: &Front) -> Outcome {
+fn best_of<const N: usize>(
+    task: Task<'_>,
+    points: impl Iterator<Item = Vec<u32>>,
+    front: &Front<N>,
+) -> Outcome {
     let priced = points.map(|hosts| (State::new(task.model, &hosts).objective(), hosts));
     let (objective, assignment) = priced.min_by_key(|(objective, _)| *objective).unzip();
+    if let (Some(objective), Some(hosts)) = (objective, &assignment) {
+        task.tell(objective, hosts);
+    }
     Outcome {
         engine: "nsga2".to_string(),
         assignment,

@@ -7,12 +7,11 @@
 
 use super::archive::Archive;
 use super::breeding::drawn_weights;
-use super::criteria::Criteria;
-use super::member::{Member, Weights};
+use super::member::Valued;
 use super::worth::Worth;
 use crate::assignment::Budget;
 use crate::dice::Dice;
-use crate::engines::variation::{Changes, Placement, climb};
+use crate::engines::variation::{Changes, climb};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seeds {
@@ -36,24 +35,23 @@ const ROUNDS: u32 = 6;
 const HEAT: f64 = 0.5;
 
 /// Members and what they are worth.
-pub(super) type Found<'c> = Vec<(Member<'c>, Worth<3>)>;
+pub(super) type Found<M, const N: usize> = Vec<(M, Worth<N>)>;
 
 impl Seeds {
     /// Members from all starts; all stops are offered to the archive. And how much was priced.
-    pub(super) fn found<'c>(
+    pub(super) fn found<'m, M: Valued<'m, N>, const N: usize>(
         &self,
-        criteria: &'c Criteria,
-        starts: &[Vec<u32>],
-        archive: &mut Archive,
+        starts: Vec<M>,
+        archive: &mut Archive<N>,
         budget: &Budget,
         dice: &mut Dice,
-    ) -> (Found<'c>, u64) {
-        let mut found = Found::new();
+    ) -> (Found<M, N>, u64) {
+        let mut found: Found<M, N> = Vec::new();
         let mut priced = 0;
-        for start in starts {
-            let member = Member::new(criteria, start);
-            archive.offer(member.worth(), start);
-            found.push((member.clone(), member.worth()));
+        for member in starts {
+            let worth = member.worth();
+            archive.offer(worth, member.state().assignment());
+            found.push((member, worth));
         }
         // The first is what moves are counted from, or what was asked for.
         let first = found.first().map(|(member, _)| member.clone());
@@ -62,25 +60,26 @@ impl Seeds {
                 break;
             }
             self.go(&mut member, number, archive, &mut found, (budget, dice));
-            priced += member.priced;
+            priced += member.priced();
         }
         (found, priced)
     }
 
-    fn go<'c>(
+    fn go<'m, M: Valued<'m, N>, const N: usize>(
         &self,
-        member: &mut Member<'c>,
+        member: &mut M,
         number: u32,
-        archive: &mut Archive,
-        found: &mut Found<'c>,
+        archive: &mut Archive<N>,
+        found: &mut Found<M, N>,
         (budget, dice): (&Budget, &mut Dice),
     ) {
-        member.weights = way_weights(member, number, self.ways, dice);
-        let hosts = member.criteria.model.hosts() as u32;
-        let each = member.criteria.model.vms() as u32 / hosts.max(1) + 1;
+        *member.weights_mut() = way_weights(member, number, self.ways, dice);
+        let model = member.state().model();
+        let hosts = model.hosts() as u32;
+        let each = model.vms() as u32 / hosts.max(1) + 1;
         let gain = |host: u32, dice: &mut Dice| {
             let vms = member.state().vms_on(host).len().max(1) as f64;
-            member.criteria.model.goals.idle(host) as f64 / vms * (0.75 + 0.5 * dice.share())
+            model.goals.idle(host) as f64 / vms * (0.75 + 0.5 * dice.share())
         };
         let mut order: Vec<(f64, u32)> = (0..hosts).map(|host| (gain(host, dice), host)).collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -108,21 +107,26 @@ impl Seeds {
     }
 }
 
-fn anneal(member: &mut Member<'_>, budget: &Budget, dice: &mut Dice) {
-    let tries = member.criteria.model.vms() as u32;
+fn anneal<'m, M: Valued<'m, N>, const N: usize>(member: &mut M, budget: &Budget, dice: &mut Dice) {
+    let tries = member.state().model().vms() as u32;
     for round in 0..ROUNDS {
         if budget.is_over() {
             break;
         }
         let left = f64::from(ROUNDS - 1 - round) / f64::from(ROUNDS);
-        climb(member, tries, HEAT * left * member.weights[2], dice);
+        let heat = HEAT * left * member.heat();
+        climb(member, tries, heat, dice);
     }
 }
 
-/// From cost alone to all values alike, with some luck in it.
-fn way_weights(member: &Member<'_>, number: u32, ways: u32, dice: &mut Dice) -> Weights {
-    let drawn = drawn_weights(member.criteria, member.values(), dice);
-    let even = f64::from(number) / f64::from(ways.max(1));
-    let factors = [1.0, even, 1.0];
+/// From few values to all alike, with some luck in it.
+fn way_weights<'m, M: Valued<'m, N>, const N: usize>(
+    member: &M,
+    number: u32,
+    ways: u32,
+    dice: &mut Dice,
+) -> [f64; N] {
+    let drawn = drawn_weights(member, dice);
+    let factors = M::factors(number, f64::from(number) / f64::from(ways.max(1)));
     std::array::from_fn(|at| drawn[at] * factors[at])
 }

@@ -93,7 +93,7 @@ impl<'m, const L: usize> Lanes<'m, L> {
             }
             made.counts.arrive(&model.tallies, vm, host);
             let change = Change { vm, from: crate::assignment::NOWHERE, to: host };
-            made.highest.moved(&model.goals, change);
+            made.highest.moved(&model.goals, change, &[]);
             made.objective += cost;
         }
         (0..made.hosts.len() as u32).for_each(|host| made.price(host));
@@ -181,14 +181,14 @@ impl<'m, const L: usize> Lanes<'m, L> {
         (row.host, row.cost) = (change.to, cost);
         self.counts.leave(&self.model.tallies, change.vm, change.from);
         self.counts.arrive(&self.model.tallies, change.vm, change.to);
-        self.highest.moved(&self.model.goals, change);
+        self.highest.moved(&self.model.goals, change, &[]);
     }
 
-    /// How the maxima over the fleet change; none of them looks at what hosts use.
+    /// How the maxima over the fleet change; none of them looks at what hosts use, or at who is where.
     #[inline]
     fn highest_delta(&self, changes: &[Change]) -> i64 {
         let (from, to) = (changes[0].from, changes[0].to);
-        self.highest.delta(&self.model.goals, changes, (from, |_| 0), (to, |_| 0))
+        self.highest.delta(&self.model.goals, changes, (from, 0, |_| 0), (to, 0, |_| 0), &[])
     }
 
     fn allows(&self, vm: u32, host: u32) -> bool {

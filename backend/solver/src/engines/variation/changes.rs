@@ -210,7 +210,7 @@ mod tests {
             let problem = random(&mut draws, LIMITS);
             let model = Model::compile(&problem).unwrap();
             let start = |seed| {
-                let task = Task { problem: &problem, model: &model, start: None, seed };
+                let task = Task::new(&problem, &model, seed);
                 Start::Random.assignment(task, &Budget::steps(1 << 40))
             };
             let (Ok(one), Ok(other)) = (start(seed), start(seed + 1_000)) else { continue };
