@@ -24,24 +24,29 @@ impl Core {
     /// takes the same path, the same checks and the same accounting as any other.
     pub fn decide(&mut self, request: &PlaceRequest) -> Result<Placing, Refusal> {
         let how = self.how(request);
-        let vm = match &request.pinned {
-            Some(host) => {
-                let known = self.state.find_host(host);
-                let (ix, _) = known.ok_or_else(|| Refusal::UnknownHost(host.clone()))?;
-                if planted::is(Bug::NoRevalidation) {
-                    let choice = unchecked(ix, &request.vm);
-                    return Ok(self.placing(request, request.fingerprint(), &how, choice));
-                }
-                Cow::Owned(only_on(&request.vm, vec![host.clone()]))
+        self.decide_by(request, &how)
+    }
+
+    /// The same by other weights or another strategy than those in force.
+    pub(crate) fn decide_by(
+        &mut self,
+        request: &PlaceRequest,
+        how: &How,
+    ) -> Result<Placing, Refusal> {
+        if let Some(host) = &request.pinned {
+            let known = self.state.find_host(host);
+            let (ix, _) = known.ok_or_else(|| Refusal::UnknownHost(host.clone()))?;
+            if planted::is(Bug::NoRevalidation) {
+                let choice = unchecked(ix, &request.vm);
+                return Ok(self.placing(request, request.fingerprint(), how, choice));
             }
-            None if request.among.is_empty() => Cow::Borrowed(request.vm.as_ref()),
-            None => Cow::Owned(only_on(&request.vm, request.among.clone())),
-        };
-        let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, &how);
+        }
+        let vm = asked_of(request);
+        let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, how);
         if let Some(chosen) = &choice.host {
             verified(&self.state, &self.ledger, &self.policies, &vm, chosen)?;
         }
-        Ok(self.placing(request, request.fingerprint(), &how, choice))
+        Ok(self.placing(request, request.fingerprint(), how, choice))
     }
 
     /// Decides many requests together, each on the result of those before it. With `atomic`, one
@@ -172,6 +177,15 @@ pub(crate) fn verified(
     match violations.into_iter().next().or_else(by_policy).or_else(by_parts) {
         None => Ok(()),
         Some(violation) => Err(Refusal::Unverified(violation.to_string())),
+    }
+}
+
+/// The VM with what the request says of hosts.
+pub(crate) fn asked_of(request: &PlaceRequest) -> Cow<'_, Vm> {
+    match &request.pinned {
+        Some(host) => Cow::Owned(only_on(&request.vm, vec![host.clone()])),
+        None if request.among.is_empty() => Cow::Borrowed(request.vm.as_ref()),
+        None => Cow::Owned(only_on(&request.vm, request.among.clone())),
     }
 }
 

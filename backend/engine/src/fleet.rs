@@ -67,6 +67,23 @@ impl Fleet {
         &self.open
     }
 
+    /// Those of them that are wanted.
+    pub fn open_where(&self, wanted: impl Fn(&Host) -> bool) -> Vec<u64> {
+        let mut open = self.open.clone();
+        for (ix, entry) in self.written.iter().flat_map(HostRows::iter) {
+            if let Some(word) = open.get_mut(ix.row() / LANES).filter(|_| !wanted(&entry.host)) {
+                *word &= !(1 << (ix.row() % LANES));
+            }
+        }
+        open
+    }
+
+    /// Whether there is such a host, and it is wanted.
+    pub fn is_at(&self, ix: HostIx, wanted: impl Fn(&Host) -> bool) -> bool {
+        let entry = self.written.as_ref().and_then(|written| written.get(ix));
+        entry.is_some_and(|entry| wanted(&entry.host))
+    }
+
     /// How many hosts take VMs.
     pub fn open_count(&self) -> u32 {
         self.open.iter().map(|word| word.count_ones()).sum()

@@ -84,17 +84,10 @@ impl History {
             return Ok(None);
         };
         let mut core = Core::new(state)?;
-        let request = |placing: &Placing| PlaceRequest {
-            vm: placing.vm.clone(),
-            strategy: placing.strategy,
-            hold_ttl_ms: None,
-            pinned: placing.pinned.clone(),
-            among: placing.among.clone(),
-        };
         let recomputed = match &entry.command {
-            Command::Place(placing) => core.decide(&request(placing)).ok(),
+            Command::Place(placing) => core.decide(&asked(placing)).ok(),
             Command::PlaceBatch { atomic, placings } => {
-                let requests: Vec<_> = placings.iter().map(request).collect();
+                let requests: Vec<_> = placings.iter().map(asked).collect();
                 let decided = core.decide_batch(&requests, *atomic, &|| false).ok();
                 decided.and_then(|decided| decided.into_iter().nth(id.position as usize))
             }
@@ -180,6 +173,17 @@ impl History {
             }
         })?;
         trouble.map_or(Ok(()), Err)
+    }
+}
+
+/// What was asked for when this was decided.
+pub(crate) fn asked(placing: &Placing) -> PlaceRequest {
+    PlaceRequest {
+        vm: placing.vm.clone(),
+        strategy: placing.strategy,
+        hold_ttl_ms: None,
+        pinned: placing.pinned.clone(),
+        among: placing.among.clone(),
     }
 }
 

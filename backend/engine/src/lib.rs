@@ -46,6 +46,7 @@ mod tables;
 mod together;
 mod trial;
 mod weights;
+mod what_if;
 mod writer;
 
 pub use crate::core::Core;
@@ -72,4 +73,5 @@ pub use state::{ConstraintEntry, DecisionId, Health, HostEntry, State, VmEntry};
 pub use tables::{Rows, Tables};
 pub use trial::{RuleTrial, Sample, Trial};
 pub use weights::{WeightChange, WeightHistory};
+pub use what_if::{WhatIf, WouldBe};
 pub use writer::{Answer, Caller, Clock, Event, Listener, Writer};

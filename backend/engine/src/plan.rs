@@ -99,6 +99,11 @@ impl Core {
                 let policy = Policy { strategy: *strategy, ..self.state.policy().clone() };
                 self.plan_policy(policy, *if_revision)
             }
+            Request::SetProfile { profile, if_revision } => {
+                let (weights, strategy) = (profile.weights(), profile.strategy());
+                let policy = Policy { weights, strategy, ..self.state.policy().clone() };
+                self.plan_policy(policy, *if_revision)
+            }
             Request::EditPolicy { edit, if_revision } => self.plan_edit(edit, *if_revision),
             Request::PutConstraint { constraint, if_generation } => {
                 self.plan_put_constraint(constraint, *if_generation)
@@ -237,9 +242,8 @@ impl Core {
                 let problem = format!("{} is there twice", request.vm.key);
                 return Err(check::invalid(&format!("vms[{position}].id"), &problem));
             }
-            if request.pinned.is_some() || !request.among.is_empty() {
-                let problem = "cannot name a host in a batch; adopt the VM or place it alone";
-                return Err(check::invalid(&format!("vms[{position}].host_id"), problem));
+            if let Some(host) = &request.pinned {
+                self.known_host(host)?;
             }
             before.push(self.placed_before(request)?);
         }

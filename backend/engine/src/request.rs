@@ -7,7 +7,7 @@ use cluster::{
     Bindings, Constraint, Decision, Dim, Dimensions, Generation, Host, HostState, Name, Strategy,
     Vm, VmKey,
 };
-use policy::{Policy, Weights};
+use policy::{Policy, Profile, Weights};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -99,6 +99,11 @@ pub enum Request {
     },
     SetStrategy {
         strategy: Strategy,
+        if_revision: Option<u64>,
+    },
+    /// Weights and strategy by one name.
+    SetProfile {
+        profile: Profile,
         if_revision: Option<u64>,
     },
     /// Registers, changes, activates or removes a policy.

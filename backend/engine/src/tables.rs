@@ -95,6 +95,11 @@ impl Tables {
         &self.rows.dimensions
     }
 
+    /// Constraints in force, in order of their names.
+    pub fn constraints(&self) -> &[Arc<Constraint>] {
+        &self.rows.constraints
+    }
+
     pub fn host(&self, ix: HostIx) -> Option<&HostEntry> {
         self.rows.hosts.get(ix).map(Arc::as_ref)
     }

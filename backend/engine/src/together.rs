@@ -4,12 +4,13 @@
 //! costs about what its search costs.
 
 use crate::core::Core;
-use crate::decide::verified;
+use crate::decide::{asked_of, verified};
 use crate::request::{PlaceRequest, Refusal};
 use crate::state::State;
 use cluster::Vm;
 use policy::ActiveSet;
 use solver::{Choice, Chosen, How};
+use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, channel};
 use verify::Ledger;
 
@@ -42,7 +43,8 @@ impl Core {
         let Self { state, problem, ledger, scratch, policies, .. } = self;
         let (sender, receiver) = channel();
         let search = move || {
-            let vms: Vec<&Vm> = requests.iter().map(|request| request.vm.as_ref()).collect();
+            let asked: Vec<Cow<'_, Vm>> = requests.iter().map(asked_of).collect();
+            let vms: Vec<&Vm> = asked.iter().map(AsRef::as_ref).collect();
             let mut portion = Vec::with_capacity(PORTION);
             let hand_over = |row, chosen: &Chosen| {
                 portion.push((row, chosen.clone()));

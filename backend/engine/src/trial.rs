@@ -2,13 +2,16 @@
 //!
 //! A bounded sample of the placed VMs, the same for the same state, is asked about as if each were
 //! placed again: which rules remove how many hosts, whom they leave without a host, and which
-//! rules have no value. Nothing is changed and nothing is decided by it.
+//! rules have no value. Policies are asked about the hosts that fences leave a VM; constraints that
+//! follow where other VMs are have their say when it is placed. Nothing is changed and nothing is
+//! decided by it.
 
 use crate::fleet::{Fleet, host_attribute};
 use crate::state::State;
-use cluster::{Amounts, HostIx, Index, Name, Vm, VmKey};
+use cluster::{Amounts, Constraint, ConstraintRule, HostIx, Index, Name, Vm, VmKey};
 use policy::vocabulary::{HostField, VmField};
 use policy::{ActiveSet, EvaluateError, PolicyType, RuleIx, Scratch, Value, Verdicts};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// VMs that are asked about, at most.
@@ -33,6 +36,8 @@ struct Asked {
     host: Option<HostIx>,
     vm: Vec<Value>,
     source: Vec<Value>,
+    /// Fences that tell it apart, and whether it has to be inside.
+    fences: Vec<(Arc<Constraint>, bool)>,
 }
 
 /// What the policies would do.
@@ -89,6 +94,7 @@ impl Sample {
                 host,
                 vm: of_vm.iter().map(|field| field.value(vm)).collect(),
                 source: of_source.iter().map(source).collect(),
+                fences: fences(state, vm),
             }
         };
         let vms: Vec<Asked> =
@@ -97,6 +103,18 @@ impl Sample {
         let vms = if stand_in { vec![ask(&nobody(), None)] } else { vms };
         Self { vms, stand_in }
     }
+}
+
+/// The fences that a VM has to be inside, or outside.
+fn fences(state: &State, vm: &Vm) -> Vec<(Arc<Constraint>, bool)> {
+    let sides = state.constraints().filter_map(|entry| match &entry.constraint.rule {
+        ConstraintRule::Fence(fence) => {
+            let inside = fence.vms.contains(vm);
+            (inside || fence.reserved).then(|| (Arc::clone(&entry.constraint), inside))
+        }
+        _ => None,
+    });
+    sides.collect()
 }
 
 fn nobody() -> Vm {
@@ -120,10 +138,20 @@ impl Trial {
         let (mut scratch, mut verdicts) = (Scratch::default(), Verdicts::default());
         let mut removed = vec![0u32; set.rule_count()];
         for asked in &sample.vms {
+            let may = |host: &cluster::Host| {
+                asked.fences.iter().all(|(constraint, inside)| match &constraint.rule {
+                    ConstraintRule::Fence(fence) => fence.hosts.contains(host) == *inside,
+                    _ => true,
+                })
+            };
+            let candidates = match asked.fences.is_empty() {
+                true => Cow::Borrowed(fleet.open()),
+                false => Cow::Owned(fleet.open_where(may)),
+            };
             for kind in kinds(set) {
                 let request = policy::Request {
                     source: &asked.source,
-                    candidates: Some(fleet.open()),
+                    candidates: Some(&candidates),
                     ..policy::Request::new(kind, &asked.vm)
                 };
                 set.evaluate(&request, fleet.table(), &mut scratch, &mut verdicts)?;
@@ -136,7 +164,8 @@ impl Trial {
                 }
                 trial.add(set, &verdicts, &removed);
                 if kind == PolicyType::Placement {
-                    trial.place(asked, &verdicts);
+                    let fenced_off = |host: &HostIx| !fleet.is_at(*host, may);
+                    trial.place(asked, &verdicts, asked.host.as_ref().is_some_and(fenced_off));
                 }
             }
         }
@@ -164,7 +193,7 @@ impl Trial {
         }
     }
 
-    fn place(&mut self, asked: &Asked, verdicts: &Verdicts) {
+    fn place(&mut self, asked: &Asked, verdicts: &Verdicts, fenced_off: bool) {
         if verdicts.feasible().iter().all(|word| *word == 0) {
             self.vms_without_host = self.vms_without_host.saturating_add(1);
             if self.without_host.len() < NAMED_VMS {
@@ -172,7 +201,7 @@ impl Trial {
             }
         }
         let refused = |host: HostIx| verdicts.filtered_by(host.row()).is_some();
-        if asked.host.is_some_and(refused) {
+        if fenced_off || asked.host.is_some_and(refused) {
             self.vms_off_their_host = self.vms_off_their_host.saturating_add(1);
         }
     }

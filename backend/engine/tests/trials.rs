@@ -1,6 +1,9 @@
 //! Policies tried on a fleet: what a trial finds, and that its table follows the state.
 
-use cluster::{Amounts, Host, Name, Vm, VmKey};
+use cluster::{
+    Amounts, Constraint, ConstraintRule, Fence, Host, HostSet, Level, Name, Vm, VmKey, VmSet,
+    Within,
+};
 use engine::{Call, Engine, Fleet, Options, PlaceRequest, PutMode, Request, Sample, State, Trial};
 use policy::vocabulary::{HostField, HostView};
 use policy::{ActiveSet, Configuration, Syntax, load};
@@ -104,6 +107,31 @@ fn check(fleet: &Fleet, state: &State, set: &ActiveSet) {
         }
     }
     assert_eq!(fleet.open_count() as usize, state.host_count());
+}
+
+#[test]
+fn a_trial_asks_about_the_hosts_that_fences_leave() {
+    let mut world = World::new();
+    for (id, rack) in [("h1", "a"), ("h2", "a"), ("h3", "b")] {
+        world.host(id, rack);
+    }
+    (0..5).for_each(|n| world.vm(&format!("v{n}")));
+    let racks = set(r#"rule "racks" { when { node.rack == "a" } then { filter "x" } }"#);
+    let before = world.trial(&racks);
+    assert_eq!((before.vms_without_host, before.rules[0].hosts_removed), (0, 2));
+    let within = Within { level: Level::Rack, names: vec![name("a")] };
+    let fence = Fence {
+        vms: VmSet::default(),
+        hosts: HostSet { within: vec![within], ..HostSet::default() },
+        reserved: false,
+    };
+    let rule = ConstraintRule::Fence(fence);
+    let constraint = Box::new(Constraint { name: name("in-a"), rule });
+    world.ask(Request::PutConstraint { constraint, if_generation: None });
+    let after = world.trial(&racks);
+    assert_eq!((after.vms_without_host, after.rules[0].hosts_removed), (5, 2));
+    assert_eq!(after.vms_off_their_host, 5, "by the policy in rack a, by the fence in rack b");
+    assert!(before.vms_off_their_host < 5);
 }
 
 #[test]

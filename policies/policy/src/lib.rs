@@ -20,6 +20,7 @@ mod evaluate;
 mod expr;
 mod format;
 mod library;
+mod profile;
 mod program;
 mod read;
 pub mod scalar;
@@ -48,6 +49,7 @@ pub use library::{
     Activation, AuditAction, AuditEntry, Checked, Edit, EditError, EditKind, Installed, Library,
     MAX_AUDIT, MAX_LIBRARY_BYTES, MAX_POLICIES, MAX_VERSIONS, Setting, Settings, Version,
 };
+pub use profile::Profile;
 pub use program::{MAX_PATHS, MAX_STEPS_PER_HOST, Paths, Program, compile, load};
 pub use read::{Syntax, parse, parse_expression};
 pub use scalar::Fault;
