@@ -2,7 +2,9 @@
 
 mod forecast;
 
+use benches::engines::{self, EnginesSpec};
 use benches::http::{self, HttpSpec};
+use benches::optimise::{self, OptimiseSpec};
 use benches::policy;
 use benches::recovery::{self, RecoverySpec};
 use benches::reload::{self, ReloadSpec};
@@ -18,6 +20,10 @@ pub(crate) enum Bench {
     Scale(Scale),
     /// The whole service under open-loop load, every answer durable
     Http(Http),
+    /// Every engine on fleets of several sizes: how good, how fast
+    Engines(Engines),
+    /// A batch and a whole fleet optimised at scale, and how soon a search ends when told to
+    Optimise(Optimise),
     /// One filter and score policy over all hosts, beside NovaCron's way of evaluating it
     Policy(Policy),
     /// The service under open-loop load while a policy file is replaced again and again
@@ -66,6 +72,40 @@ pub(crate) struct Http {
     /// An empty directory on the disk to measure; a temporary one if left out
     #[arg(long)]
     data_dir: Option<PathBuf>,
+    /// Print one line of JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Engines {
+    /// Time for each engine on each fleet
+    #[arg(long, default_value_t = 1_000, value_name = "MS")]
+    budget_ms: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one line of JSON and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Optimise {
+    #[arg(long, default_value_t = 10_000)]
+    hosts: usize,
+    #[arg(long, default_value_t = 100_000)]
+    vms: usize,
+    /// VMs to come
+    #[arg(long, default_value_t = 1_000)]
+    batch: usize,
+    /// Time for the batch
+    #[arg(long, default_value_t = 900, value_name = "MS")]
+    batch_ms: u64,
+    /// Time for the whole fleet
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// Print one line of JSON and nothing else
     #[arg(long)]
     json: bool,
@@ -133,12 +173,65 @@ impl Bench {
         match self {
             Bench::Scale(scale) => scale.run(),
             Bench::Http(http) => http.run(),
+            Bench::Engines(engines) => engines.run(),
+            Bench::Optimise(optimise) => optimise.run(),
             Bench::Policy(policy) => policy.run(),
             Bench::Reload(reload) => reload.run(),
             Bench::Forecast(fleet) => fleet.run(),
             Bench::Arima(arima) => arima.run(),
             Bench::Recovery(recovery) => recovery.run(),
         }
+    }
+}
+
+impl Engines {
+    #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let Engines { budget_ms, seed, json } = self;
+        let report = engines::run(&EnginesSpec { budget_ms, seed })?;
+        if !json {
+            println!("engine      hosts    vms        ms   above best       gap");
+            for row in &report.rows {
+                let share = |share: Option<f64>| match share {
+                    Some(share) => format!("{:.3} %", share * 100.0),
+                    None => "-".to_string(),
+                };
+                println!(
+                    "{:<10} {:>6} {:>6} {:>9.1} {:>12} {:>9}",
+                    row.engine,
+                    row.hosts,
+                    row.vms,
+                    row.ms,
+                    share(row.above_best),
+                    share(row.gap)
+                );
+            }
+        }
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Optimise {
+    #[expect(clippy::print_stdout, reason = "the report is what was asked for")]
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let Optimise { hosts, vms, batch, batch_ms, seconds, seed, json } = self;
+        let report = optimise::run(&OptimiseSpec { hosts, vms, batch, batch_ms, seconds, seed })?;
+        if !json {
+            println!(
+                "a batch of {}: {:.0} ms ({}); the fleet: {} better answers, first after {:.0} ms; \
+                 stopped within {:.0} ms; {} MiB",
+                report.batch,
+                report.batch_ms,
+                report.batch_rung,
+                report.fleet_incumbents,
+                report.fleet_first_ms,
+                report.cancel_ms,
+                report.rss_mib
+            );
+        }
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(ExitCode::SUCCESS)
     }
 }
 

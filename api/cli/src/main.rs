@@ -17,6 +17,7 @@ mod import;
 mod input;
 mod list;
 mod offline;
+mod optimise;
 mod output;
 mod placement;
 mod policy;
@@ -68,6 +69,8 @@ enum Verb {
     Policy(Box<policy::Policy>),
     /// Constraints: list, show, set, delete
     Constraint(constraint::Constraint),
+    /// Better hosts for many VMs at once, by what matters
+    Optimise(optimise::Optimise),
     /// What all hosts have, what is promised and what is left
     Capacity(capacity::Capacity),
     /// Whether two services, or two moments, hold the same
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Verb::Weights(weights) => weights.run(),
         Verb::Policy(policy) => policy.run(),
         Verb::Constraint(constraint) => constraint.run(),
+        Verb::Optimise(optimise) => optimise.run(),
         Verb::Capacity(capacity) => capacity.run(),
         Verb::State(state) => state.run(),
         Verb::Events(events) => events.run(),

@@ -8,11 +8,11 @@ mod reassignment;
 use clap::Subcommand;
 use cluster::HostIx;
 use cluster::assignment::Problem;
+use optimise::timed;
 use serde_json::json;
 use solver::assignment::{Budget, Deadline, Outcome};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Subcommand)]
@@ -35,24 +35,17 @@ impl Solve {
     }
 }
 
-/// The clock is looked at so often: fine enough for cooling, and for nobody to wait.
-const TICK: Duration = Duration::from_millis(2);
-
 /// Runs a search whose deadline is so many seconds after `started`.
-fn within<T>(started: Instant, seconds: f64, search: impl FnOnce(&mut Budget) -> T) -> T {
+fn within<T: Send>(
+    started: Instant,
+    seconds: f64,
+    search: impl FnOnce(&mut Budget) -> T + Send,
+) -> T {
     let deadline = Arc::new(Deadline::default());
-    let told = Arc::clone(&deadline);
-    let (done, ended) = channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                told.tell(started.elapsed().as_secs_f64() / seconds);
-            }
-        });
-        let found = search(&mut Budget::until(deadline));
-        drop(done);
-        found
-    })
+    let mut budget = Budget::until(Arc::clone(&deadline));
+    let longest = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let found = timed(&deadline, (started, longest), |_| (), || search(&mut budget));
+    found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The verifier reads the file's problem for itself; nothing that it refuses leaves here.

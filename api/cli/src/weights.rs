@@ -3,7 +3,9 @@
 use crate::client::{Ask, Connection};
 use crate::input;
 use crate::output::{Format, Paint, Table, Usage, bar, grouped, print, print_json};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use policy::Profile;
 use serde_json::{Map, Value};
 use std::process::ExitCode;
 
@@ -22,8 +24,11 @@ enum Verb {
     /// Change weights; those that are not named stay as they are
     Set {
         /// Such as fit=30
-        #[arg(required = true, value_name = "NAME=WEIGHT", value_parser = input::amount)]
+        #[arg(required_unless_present = "profile", value_name = "NAME=WEIGHT", value_parser = input::amount)]
         weights: Vec<(String, u64)>,
+        /// Weights and strategy of a profile instead
+        #[arg(long, conflicts_with = "weights", value_parser = PossibleValuesParser::new(Profile::ALL.map(Profile::name)))]
+        profile: Option<String>,
         /// Say what would happen, and do nothing
         #[arg(long)]
         dry_run: bool,
@@ -35,7 +40,7 @@ impl Weights {
         let Weights { connection, verb } = self;
         let client = connection.open();
         let mut answer = client.send(&Ask::get(&["v1", "weights"]))?;
-        if let Verb::Set { weights, dry_run } = verb {
+        if let Verb::Set { weights, profile, dry_run } = verb {
             let mut all: Map<String, Value> = answer.read()?;
             let known: Vec<String> = all.keys().cloned().collect();
             for (name, weight) in weights {
@@ -49,6 +54,9 @@ impl Weights {
                         .into());
                     }
                 }
+            }
+            if let Some(profile) = profile {
+                all = Map::from_iter([("profile".to_owned(), profile.into())]);
             }
             // Somebody else's change since then is not overwritten.
             let ask = Ask::put(&["v1", "weights"]).dry_run(dry_run).if_match(answer.etag.clone());

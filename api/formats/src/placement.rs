@@ -79,10 +79,12 @@ pub fn read(text: &[u8]) -> Result<Problem, PlacementError> {
             .into_iter()
             .map(|members| members.into_iter().map(VmIx).collect())
             .collect(),
+        fabrics: Vec::new(),
         goals: vec![
             Goal::Energy { resource: 0, hosts: powers },
             Goal::Peak { weight: instance.w_imb_mw },
         ],
+        standing: Vec::new(),
     };
     problem.check()?;
     Ok(problem)

@@ -23,6 +23,7 @@ mod gate;
 mod listen;
 mod metrics;
 mod opening;
+mod optimisations;
 mod options;
 mod policies;
 mod policy_files;

@@ -4,12 +4,15 @@ mod advice;
 mod bulk;
 mod cluster_wide;
 mod constraints;
+mod engines;
 mod events;
 mod explain;
+mod fronts;
 mod health;
 mod hosts;
 mod moving;
 pub(crate) mod novacron;
+mod optimisations;
 mod page;
 mod placements;
 mod policies;
@@ -17,6 +20,7 @@ mod reservations;
 mod slots;
 mod validate;
 mod vms;
+mod weights;
 
 pub(crate) use health::HealthView;
 
@@ -38,6 +42,10 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(validate::routes())
         .merge(slots::routes())
         .merge(cluster_wide::routes())
+        .merge(weights::routes())
+        .merge(optimisations::routes())
+        .merge(fronts::routes())
+        .merge(engines::routes())
         .merge(policies::routes())
         .merge(constraints::routes())
         .merge(events::routes())

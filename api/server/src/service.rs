@@ -7,6 +7,7 @@ use crate::events::Events;
 use crate::explain::Study;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
+use crate::optimisations::Jobs;
 use crate::options::Options;
 use crate::policies::Policies;
 use crate::policy_files::PolicyFiles;
@@ -43,6 +44,7 @@ pub struct Service {
     pub(crate) policies: Arc<Policies>,
     /// What questions beside placing are worked out on.
     pub(crate) study: Arc<Study>,
+    pub(crate) jobs: Arc<Jobs>,
 }
 
 /// Somebody who waits for a reply. Has left once the request's future is dropped, which happens
@@ -108,6 +110,7 @@ impl Service {
             policy_files: PolicyFiles::default(),
             policies: Arc::default(),
             study: Arc::default(),
+            jobs: Arc::default(),
         };
         Ok((service, thread))
     }

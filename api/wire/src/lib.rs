@@ -25,6 +25,7 @@ mod json;
 mod limits;
 pub mod novacron;
 mod number;
+mod optimisations;
 mod overview;
 mod placement;
 mod policies;
@@ -60,14 +61,21 @@ pub use hardware::{
 pub use host::{HostHealth, HostSpec, HostView, LatencySpec, PowerSpec, PriceSpec};
 pub use json::Value;
 pub use limits::Limits;
+pub use optimisations::{
+    AppliedView, EngineList, EngineMeasureView, EngineName, EngineView, FrontPointView, FrontView,
+    GoalSettingSpec, GoalValueView, IncumbentView, MOST_FRONT_GOALS, MoveView, NearestView,
+    OptimisationList, OptimisationMode, OptimisationRequest, OptimisationScope, OptimisationSpec,
+    OptimisationState, OptimisationView, ProfileList, ProfileView, WeightsRequest, WeightsSpec,
+    WhatIfRequest, WhatIfSpec, WhatIfView, WouldBeView,
+};
 pub use overview::{
     BulkAnswer, BulkFailure, CapacityView, Event, EventPage, Page, PoolCapacity, StateHash,
     StreamedEvent, WeightMap,
 };
 pub use placement::{
-    AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Outcome, PlaceRequest,
-    PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState, ReservationView, ScoreParts,
-    reason_word,
+    AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, JointView, Outcome,
+    PlaceRequest, PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState,
+    ReservationView, ScoreParts, reason_word,
 };
 pub use policies::{
     ActivationRequest, ActivationSpec, ConflictList, ConflictView, CostView, DiagnosticView,

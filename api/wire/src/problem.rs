@@ -83,6 +83,8 @@ codes! {
     CONSTRAINT_NOT_FOUND 404 "constraint_not_found" "No such constraint" "GET /v1/constraints lists what is installed"
     CONSTRAINT_IN_USE 409 "constraint_in_use" "Other constraints need this one" "remove those first"
     CONSTRAINTS_CONTRADICT 409 "constraints_contradict" "The constraints cannot hold together" "remove or change one of those in conflicts"
+    OPTIMISATION_NOT_FOUND 404 "optimisation_not_found" "No such optimisation" "the last 64 are kept, until the service restarts"
+    FRONT_NOT_FOUND 404 "front_not_found" "No such front" "optimise with mode pareto, and wait until it is done"
     SIMULATION_NOT_FOUND 404 "simulation_not_found" "No such simulation" "the last 32 are kept, until the service restarts"
     POLICY_EXISTS 409 "policy_exists" "The policy exists already" "give it a new version with PUT /v1/policies/{id}"
     POLICY_REFUSED 422 "policy_refused" "The policy was left as it is" "see detail; POST /v1/policies:validate shows every mistake of a text"

@@ -40,8 +40,7 @@ impl Consolidation {
         let model = Model::compile(&problem).with_context(named)?;
         let initial = model.initial_assignment().unwrap_or_default();
         let engine = Engine { threads: self.threads, ..Engine::default() };
-        let task =
-            Task { problem: &problem, model: &model, start: Some(&initial), seed: self.seed };
+        let task = Task::new(&problem, &model, self.seed).from(&initial);
         let outcome = engine.solve(task, &mut Budget::steps(self.steps));
         let hosts = outcome.assignment.as_deref().unwrap_or(&initial);
         verified(&problem, hosts, &outcome)?;

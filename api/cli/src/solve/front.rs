@@ -16,7 +16,7 @@ use std::time::Instant;
 /// how it was found.
 pub(super) fn tell(
     task: Task<'_>,
-    front: Front,
+    front: Front<3>,
     path: &Path,
     output: Option<&Path>,
     started: Instant,
@@ -43,7 +43,7 @@ pub(super) fn tell(
 }
 
 /// The verifier accepts the point and finds the same cost.
-fn checked(problem: &Problem, point: &FrontPoint) -> anyhow::Result<()> {
+fn checked(problem: &Problem, point: &FrontPoint<3>) -> anyhow::Result<()> {
     let rows: Vec<HostIx> = point.assignment.iter().copied().map(HostIx).collect();
     let worth = verify::assignment(problem, &rows).map_err(|faults| {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();

@@ -3,13 +3,12 @@
 use super::{front, summary, verified, within};
 use crate::output::{Usage, print};
 use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use formats::placement;
-use ilp::{Auto, Ilp, Tuning};
+use optimise::Method;
 use solver::assignment::{Budget, Model};
-use solver::engines::{
-    Annealing, Csp, Engine, Genetic, Greedy, Lns, Nsga2, Start, Swarm, Task, conflict,
-};
+use solver::engines::{Engine, Genetic, Nsga2, Start, Swarm, Task, conflict};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -20,8 +19,8 @@ pub(crate) struct Placement {
     #[arg(long, value_name = "FILE")]
     instance: PathBuf,
     /// How to search
-    #[arg(long, value_enum, default_value_t = Kind::Auto)]
-    engine: Kind,
+    #[arg(long, default_value = "auto", value_parser = methods())]
+    engine: Method,
     /// Wall-clock time
     #[arg(long, value_name = "SECONDS", conflicts_with = "steps")]
     seconds: Option<f64>,
@@ -48,19 +47,6 @@ pub(crate) struct Placement {
     /// Where the hosts of the VMs go, a JSON array
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    Auto,
-    Csp,
-    Ilp,
-    Greedy,
-    Annealing,
-    Genetic,
-    Nsga2,
-    Swarm,
-    Lns,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,7 +85,7 @@ impl Placement {
         let text = std::fs::read(&self.instance).with_context(named)?;
         let problem = placement::read(&text).with_context(named)?;
         let model = Model::compile(&problem).with_context(named)?;
-        let task = Task { problem: &problem, model: &model, start: None, seed: self.seed };
+        let task = Task::new(&problem, &model, self.seed);
         let start = self.start.map(|from| {
             from.start().assignment(task, &Budget::steps(u64::MAX)).with_context(named)
         });
@@ -132,30 +118,30 @@ impl Placement {
     fn check(&self) -> Result<(), Usage> {
         let engine = self.engine;
         let refuse = |option: &str, engines: &str| {
-            Err(Usage(format!("{option} is for --engine {engines}, not for {engine:?}")))
+            Err(Usage(format!("{option} is for --engine {engines}, not for {}", engine.name())))
         };
-        let of_many = [Kind::Genetic, Kind::Nsga2, Kind::Swarm].contains(&engine);
+        let of_many = [Method::Genetic, Method::Nsga2, Method::Swarm].contains(&engine);
         if self.population.is_some() && !of_many {
             return refuse("--population", "genetic, nsga2 and swarm");
         }
-        if self.generations.is_some() && engine != Kind::Nsga2 {
+        if self.generations.is_some() && engine != Method::Nsga2 {
             return refuse("--generations", "nsga2");
         }
-        if self.front.is_some() && engine != Kind::Nsga2 {
+        if self.front.is_some() && engine != Method::Nsga2 {
             return refuse("--front", "nsga2");
         }
-        if self.start.is_some() && engine == Kind::Greedy {
+        if self.start.is_some() && engine == Method::Greedy {
             return refuse("--start", "any other engine");
         }
         Ok(())
     }
 
     /// Runs a search for as long as it is allowed to.
-    fn limited<T>(
+    fn limited<T: Send>(
         &self,
         started: Instant,
         seconds: f64,
-        search: impl FnOnce(&mut Budget) -> T,
+        search: impl FnOnce(&mut Budget) -> T + Send,
     ) -> T {
         if let Some(steps) = self.steps {
             return search(&mut Budget::steps(steps));
@@ -177,26 +163,21 @@ impl Placement {
         }
     }
 
-    fn engine(&self, timed: bool) -> Box<dyn Engine> {
-        let threads = self.threads;
-        match self.engine {
-            Kind::Auto => Box::new(Auto { threads, timed, tuning: Tuning::default() }),
-            Kind::Csp => Box::new(Csp::default()),
-            Kind::Ilp => Box::new(Ilp { threads }),
-            Kind::Greedy => Box::new(Greedy),
-            Kind::Annealing => Box::new(Annealing::default()),
-            Kind::Genetic => {
-                let usual = Genetic::default();
-                let population = self.population.map_or(usual.population, |size| size as usize);
-                Box::new(Genetic { population, ..usual })
+    fn engine(&self, timed: bool) -> Box<dyn Engine + Send + Sync> {
+        let population = self.population.map(|size| size as usize);
+        match (self.engine, population) {
+            (Method::Nsga2, _) => Box::new(self.nsga2()),
+            (Method::Genetic, Some(population)) => {
+                Box::new(Genetic { population, ..Genetic::default() })
             }
-            Kind::Nsga2 => Box::new(self.nsga2()),
-            Kind::Swarm => {
-                let usual = Swarm::default();
-                let particles = self.population.map_or(usual.particles, |size| size as usize);
-                Box::new(Swarm { particles, ..usual })
-            }
-            Kind::Lns => Box::new(Lns { threads, ..Lns::default() }),
+            (Method::Swarm, Some(particles)) => Box::new(Swarm { particles, ..Swarm::default() }),
+            (method, _) => method.engine(self.threads, timed),
         }
     }
+}
+
+/// Engines by name.
+pub(crate) fn methods() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(Method::ALL.map(Method::name))
+        .map(|name| Method::named(&name).unwrap_or_default())
 }

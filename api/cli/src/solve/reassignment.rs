@@ -63,8 +63,7 @@ impl Reassignment {
             self.initial.display()
         );
         let engine = Rebalance { threads: self.threads, ..Rebalance::default() };
-        let task =
-            Task { problem: &problem, model: &model, start: Some(&initial), seed: self.seed };
+        let task = Task::new(&problem, &model, self.seed).from(&initial);
         let outcome = match self.steps {
             Some(steps) => engine.solve(task, &mut Budget::steps(steps)),
             None => within(started, (seconds - RESERVE_SECONDS).max(seconds / 2.0), |budget| {

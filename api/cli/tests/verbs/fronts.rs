@@ -69,5 +69,5 @@ fn options_that_do_not_go_together_are_refused() {
     ask("instance", &["--population", "5"]).ends(2).says(&["--population is for --engine genetic"]);
     ask("instance", &["--generations", "5"]).ends(2).says(&["--generations is for --engine nsga2"]);
     ask("instance", &["--engine", "greedy", "--start", "random"]).ends(2).says(&["--start is for"]);
-    ask("nowhere", &["--start", "current"]).ends(255).says(&["where each VM is now"]);
+    ask("nowhere", &["--start", "current"]).ends(255).says(&["where it is now"]);
 }

@@ -1,12 +1,12 @@
 //! Simulations: VMs placed one by one on tables that are thrown away afterwards.
 //!
-//! The solver places them as it would place VMs of the cluster, by the weights in force and the
-//! policies that are asked for. Results are kept in memory, the last few only: they are notes to
+//! The solver places them as it would place VMs of the cluster, by the weights and constraints in
+//! force and the policies that are asked for. Results are kept in memory, the last few only: they are notes to
 //! compare, not facts.
 
 use super::over_maps::points;
 use crate::failure::Failure;
-use cluster::{Amounts, Dim, Dimensions, Host, HostIx, Index, Reason, Vm};
+use cluster::{Amounts, Constraint, Dim, Dimensions, Host, HostIx, Index, Reason, Vm};
 use policy::vocabulary::{HostField, HostView, VmField};
 use policy::{ActiveSet, Path, PolicyType, Root, Value, scalar};
 use solver::{Choice, Chosen, How, Problem, Scratch};
@@ -60,6 +60,7 @@ impl Simulations {
 pub(crate) fn simulate(
     request: &SimulationRequest,
     set: Arc<ActiveSet>,
+    constraints: &[Arc<Constraint>],
     how: How,
 ) -> Result<SimulationResult, Failure> {
     let (vms, nodes) = (request.vms.len(), request.nodes.len());
@@ -70,7 +71,7 @@ pub(crate) fn simulate(
             format!("send at most {MOST_PAIRS} pairs of VM and node"),
         ));
     }
-    let mut world = World::new(request, set)?;
+    let mut world = World::new(request, set, constraints)?;
     let mut results = Vec::with_capacity(vms);
     let mut seen = BTreeSet::new();
     for (row, map) in request.vms.iter().enumerate() {
@@ -115,7 +116,11 @@ struct World {
 }
 
 impl World {
-    fn new(request: &SimulationRequest, set: Arc<ActiveSet>) -> Result<Self, Failure> {
+    fn new(
+        request: &SimulationRequest,
+        set: Arc<ActiveSet>,
+        constraints: &[Arc<Constraint>],
+    ) -> Result<Self, Failure> {
         let dimensions = map_dimensions();
         let mut hosts = Vec::with_capacity(request.nodes.len());
         let mut seen = BTreeSet::new();
@@ -133,6 +138,7 @@ impl World {
         }
         let rows = hosts.iter().enumerate().map(|(row, host)| (HostIx::new(row), host));
         problem.set_policies(Arc::clone(&set), &dimensions, rows);
+        problem.set_constraints(constraints, std::iter::empty());
         let used = hosts.iter().map(|host| host.foreign.used.clone()).collect();
         let vms = hosts.iter().map(|host| host.foreign.vms).collect();
         Ok(Self { dimensions, set, problem, scratch: Scratch::default(), hosts, used, vms })

@@ -1,34 +1,23 @@
-//! The cluster as a whole: capacity, state hash, weights.
+//! The cluster as a whole: capacity, state hash.
 
-use super::{Answer, answer, tagged, unexpected};
+use super::{Answer, answer};
 use crate::app::Problems;
-use crate::ask::{Ask, Dry, Params};
-use crate::body::Body;
+use crate::ask::Params;
 use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
 use cluster::{Dim, Dimensions, Name, Revision};
-use engine::{HostEntry, Outcome, Request, WeightChange};
-use policy::Weights;
+use engine::HostEntry;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use wire::novacron::Time;
-use wire::{
-    CapacityView, Choice, Code, PoolCapacity, Quantities, StateHash, WeightChangeView,
-    WeightHistoryView, WeightMap, WeightRollbackRequest, WeightRollbackSpec,
-};
+use wire::{CapacityView, Choice, Code, PoolCapacity, Quantities, StateHash};
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::new()
-        .routes(routes!(capacity))
-        .routes(routes!(state_hash))
-        .routes(routes!(weights, set_weights))
-        .routes(routes!(weight_history))
-        .routes(routes!(roll_weights_back))
+    OpenApiRouter::new().routes(routes!(capacity)).routes(routes!(state_hash))
 }
 
 /// Read what all hosts have, what is promised and what is free.
@@ -141,70 +130,4 @@ async fn state_hash(Handle(service): Handle<Service>, Params(at): Params<AtRevis
     };
     let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     answer(StatusCode::OK, &StateHash { revision: revision.0, hash })
-}
-
-/// Read how much each part of a score counts.
-#[utoipa::path(get, path = "/v1/weights", tag = "policy",
-    responses((status = 200, description = "The weights in force", body = WeightMap), Problems))]
-async fn weights(Handle(service): Handle<Service>) -> Answer {
-    let policy = service.read(|state| state.policy().clone()).await?;
-    tagged(StatusCode::OK, policy.revision, &WeightMap::from(&policy.weights))
-}
-
-/// Set how much each part of a score counts. What is left out counts nothing.
-#[utoipa::path(put, path = "/v1/weights", tag = "policy", params(Dry), request_body = WeightMap,
-    responses((status = 200, description = "The weights in force", body = WeightMap), Problems))]
-async fn set_weights(
-    Handle(service): Handle<Service>,
-    Params(dry): Params<Dry>,
-    ask: Ask,
-    Body(weights): Body<Weights>,
-) -> Answer {
-    let ask = ask.dry(dry.dry_run);
-    let request = Request::SetWeights { weights, if_revision: ask.seen };
-    let reply = service.carry_out(&ask, &ask.actor, request).await?;
-    let Outcome::Policy(policy) = reply.outcome else { return Err(unexpected(&reply.outcome)) };
-    tagged(StatusCode::OK, policy.revision, &WeightMap::from(&policy.weights))
-}
-
-/// List the weights that were in force: the last 64.
-#[utoipa::path(get, path = "/v1/weights/history", tag = "policy",
-    responses((status = 200, description = "Newest first", body = WeightHistoryView), Problems))]
-async fn weight_history(Handle(service): Handle<Service>) -> Answer {
-    let view = |change: &WeightChange| WeightChangeView {
-        revision: change.revision,
-        at: change.actor.is_some().then(|| Time::from_unix_millis(change.at_ms)),
-        actor: change.actor.as_ref().map(ToString::to_string),
-        weights: WeightMap::from(&change.weights),
-    };
-    let history = service.read(move |state| WeightHistoryView {
-        items: state.weight_history().iter().rev().map(view).collect(),
-        policy_revision: state.policy().revision,
-    });
-    let history = history.await?;
-    tagged(StatusCode::OK, history.policy_revision, &history)
-}
-
-/// Put weights in force again that were before.
-#[utoipa::path(post, path = "/v1/weights/rollback", tag = "policy", params(Dry),
-    request_body = WeightRollbackSpec,
-    responses((status = 200, description = "The weights in force", body = WeightMap), Problems))]
-async fn roll_weights_back(
-    Handle(service): Handle<Service>,
-    Params(dry): Params<Dry>,
-    ask: Ask,
-    Body(WeightRollbackRequest { revision }): Body<WeightRollbackRequest>,
-) -> Answer {
-    let ask = ask.dry(dry.dry_run);
-    let found = service.read(move |state| state.weight_history().at(revision).cloned()).await?;
-    let Some(WeightChange { weights, .. }) = found else {
-        let detail = format!("no weights came into force with policy revision {revision}");
-        let mut failure = Failure::new(Code::REVISION_GONE, detail);
-        failure.problem.hint = "GET /v1/weights/history lists those that did".into();
-        return Err(failure);
-    };
-    let request = Request::SetWeights { weights, if_revision: ask.seen };
-    let reply = service.carry_out(&ask, &ask.actor, request).await?;
-    let Outcome::Policy(policy) = reply.outcome else { return Err(unexpected(&reply.outcome)) };
-    tagged(StatusCode::OK, policy.revision, &WeightMap::from(&policy.weights))
 }

@@ -8,12 +8,18 @@ use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Decision, Dimensions, VmKey};
-use engine::{DecisionId, Hold, Outcome, PlaceRequest, Placement, Request};
+use cluster::{Decision, Dimensions, Vm, VmKey};
+use engine::{DecisionId, Hold, Outcome, PlaceRequest, Placement, Request, Tables};
+use optimise::timed;
+use solver::assignment::{Budget, Deadline};
+use solver::joint::{Joint, best_order, keeps_order};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::{
-    BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Code, PlacementAnswer, PlacementSpec, Word,
+    BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, Code, JointView, PlacementAnswer,
+    PlacementSpec, Word,
 };
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
@@ -51,6 +57,8 @@ async fn place(
 }
 
 /// Find hosts for many VMs, each with the ones before it in place.
+///
+/// With `joint_ms` they are placed in the order in which most of them get a host, and good ones.
 #[utoipa::path(post, path = "/v1/placements:batch", tag = "placements", params(Dry), request_body = BatchSpec,
     responses((status = 200, description = "One decision per VM", body = BatchAnswer), Problems))]
 async fn place_batch(
@@ -60,15 +68,27 @@ async fn place_batch(
     Batch(request): Batch<BatchRequest>,
 ) -> Answer {
     let ask = ask.dry(dry.dry_run);
-    let BatchRequest { vms, atomic, strategy } = request;
+    let BatchRequest { vms, atomic, strategy, joint_ms } = request;
     let keys: Vec<VmKey> = vms.iter().map(|vm| vm.key.clone()).collect();
     let requests = vms.into_iter().map(|vm| PlaceRequest { strategy, ..PlaceRequest::new(vm) });
-    let request = Request::PlaceBatch { requests: requests.collect(), atomic };
+    let mut requests: Vec<PlaceRequest> = requests.collect();
+    let order = jointly(&service, &ask, &requests, joint_ms).await?;
+    if let Some(joint) = &order {
+        requests = joint.order.iter().filter_map(|&row| requests.get(row).cloned()).collect();
+    }
+    let request = Request::PlaceBatch { requests, atomic };
     let tenant = keys.first().map_or_else(|| ask.actor.clone(), |key| key.tenant.clone());
     let reply = service.carry_out(&ask, &tenant, request).await?;
-    let Outcome::Batch(placements) = reply.outcome else {
+    let Outcome::Batch(mut placements) = reply.outcome else {
         return Err(unexpected(&reply.outcome));
     };
+    if let Some(joint) = &order {
+        // Back to the order of the request.
+        let mut placed: Vec<(usize, Placement)> =
+            joint.order.iter().copied().zip(placements).collect();
+        placed.sort_unstable_by_key(|(row, _)| *row);
+        placements = placed.into_iter().map(|(_, placement)| placement).collect();
+    }
     let dimensions = service.dimensions();
     let decisions: Vec<PlacementAnswer> =
         placements.iter().zip(&keys).map(|(it, key)| shown(it, key, &dimensions)).collect();
@@ -87,8 +107,61 @@ async fn place_batch(
         decisions,
         revision: reply.revision.0,
         policy_revision,
+        joint: order.as_ref().map(joint_view),
     };
     answer(StatusCode::OK, &batch)
+}
+
+/// The order in which VMs are best placed, if there is time to look for one.
+async fn jointly(
+    service: &Service,
+    ask: &Ask,
+    requests: &[PlaceRequest],
+    joint_ms: u32,
+) -> Result<Option<Joint>, Failure> {
+    let allowed = ask.time_left().checked_div(4).unwrap_or_default();
+    let longest = Duration::from_millis(joint_ms.into()).min(allowed);
+    if requests.len() < 2 || longest.is_zero() {
+        return Ok(None);
+    }
+    let vms: Vec<Arc<Vm>> = requests.iter().map(|request| Arc::clone(&request.vm)).collect();
+    let strategy = requests.first().and_then(|request| request.strategy);
+    let study = Arc::clone(&service.study);
+    let found = service.beside(move |writer| {
+        let started = Instant::now();
+        study.ask(writer, |tables| {
+            let mut how = tables.how();
+            how.strategy = strategy.unwrap_or(how.strategy);
+            if !keeps_order(how.strategy) || vms.iter().any(|vm| tables.find_vm(&vm.key).is_some())
+            {
+                return Ok(None);
+            }
+            let deadline = Arc::new(Deadline::default());
+            let mut budget = Budget::until(Arc::clone(&deadline));
+            let vms: Vec<&Vm> = vms.iter().map(Arc::as_ref).collect();
+            let Tables { problem, scratch, .. } = tables;
+            let joint = timed(
+                &deadline,
+                (started, longest),
+                |_| (),
+                || best_order(problem, scratch, &vms, &how, 1, &mut budget),
+            );
+            let failed = |_| Failure::new(Code::INTERNAL, "the search for an order panicked");
+            joint.map(Some).map_err(failed)
+        })
+    });
+    found.await
+}
+
+fn joint_view(joint: &Joint) -> JointView {
+    let count = |placed: usize| u32::try_from(placed).unwrap_or(u32::MAX);
+    JointView {
+        placed: count(joint.served.placed),
+        score: joint.served.score,
+        placed_as_given: count(joint.as_given.placed),
+        score_as_given: joint.as_given.score,
+        steps: joint.steps,
+    }
 }
 
 /// Read a decision as it was made.

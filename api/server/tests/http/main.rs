@@ -13,6 +13,7 @@ mod novacron_feed;
 mod novacron_nodes;
 mod novacron_orchestration;
 mod novacron_schedule;
+mod optimisations;
 mod parts;
 mod patience;
 mod policies;

@@ -334,6 +334,15 @@ async fn simulations_place_by_the_policies_that_are_asked_for() {
     assert_eq!(list[0]["results"], json!([]));
     assert_eq!(world.get(&format!("/scheduler/simulations/{a}")).await.json(), packed);
 
+    // What is installed counts for simulated VMs as for any.
+    let rule = json!({"type": "limit", "max": 1}).to_string();
+    assert_eq!(world.send("PUT /v1/constraints/one-each", &rule).await.status, 201);
+    let limited = run(json!({"policy_ids": ["pack"]})).await;
+    assert_eq!((hosts(&limited), hosts(&packed)), (5, 2), "one of the five has no node: {limited}");
+    assert_eq!(limited["summary"]["failed_placements"], 1);
+    assert_eq!(limited["results"][4]["filter_reason"], "limit");
+    assert_eq!(world.send("DELETE /v1/constraints/one-each", "").await.status, 204);
+
     let closed = filter("closed", "node.colour == \"red\" || node.rack == \"x\"");
     let body = json!({"dsl": closed}).to_string();
     world.send("POST /scheduler/policies", &body).await;

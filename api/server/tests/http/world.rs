@@ -194,7 +194,8 @@ fn request(line: &str, headers: &[&str], body: &str) -> Vec<u8> {
 
 async fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).await.expect("accepted");
-    stream.write_all(bytes).await.expect("sent");
+    // A service that has read enough may answer and close before all is sent.
+    let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     // A reset after the answer is as good as a close.
     let _ = stream.read_to_end(&mut answer).await;

@@ -10,7 +10,7 @@ fn bodies() -> Vec<Vec<u8>> {
     let dimensions = full::dimensions();
     let vm = VmSpec::new(&full::vm(), &dimensions);
     let place = PlacementSpec { vm: vm.clone(), strategy: None, hold_ttl_ms: Some(1_000) };
-    let batch = BatchSpec { vms: vec![vm], atomic: true, strategy: None };
+    let batch = BatchSpec { vms: vec![vm], atomic: true, strategy: None, joint_ms: None };
     let snapshot = cluster::Snapshot {
         dimensions: dimensions.as_ref().clone(),
         hosts: vec![full::host().into()],

@@ -402,6 +402,7 @@ fn decisions_are_shown_with_score_and_reasons() {
         decisions: vec![answer],
         revision: 42,
         policy_revision: 2,
+        joint: None,
     };
     check_view(&batch);
 }

@@ -60,8 +60,13 @@ fn vms_come_back_as_they_were() {
         let read = PlaceRequest { vm: vm.clone(), strategy: None, hold_ttl_ms: Some(5_000) };
         check(&place, &read);
         let strategy = Some(Strategy::FirstFitDecreasing);
-        let batch = BatchSpec { vms: vec![spec], atomic: true, strategy: strategy.map(Word) };
-        check(&batch, &BatchRequest { vms: vec![vm], atomic: true, strategy });
+        let batch = BatchSpec {
+            vms: vec![spec],
+            atomic: true,
+            strategy: strategy.map(Word),
+            joint_ms: None,
+        };
+        check(&batch, &BatchRequest { vms: vec![vm], atomic: true, strategy, joint_ms: 0 });
     }
 }
 

@@ -30,13 +30,15 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
     responses((status = 201, description = "What came of it", body = SimulationResult), Failures))]
 async fn run(Handle(service): Handle<Service>, Sent(asked): Sent<SimulationRequest>) -> Answer {
     let timestamp = Time::from_unix_millis(service.now_ms());
-    let (asked, policies, how) = service
+    let (asked, policies, constraints, how) = service
         .read(move |state| {
             let policies = chosen(state, &asked);
             let policy = state.policy();
             let how =
                 How { weights: policy.weights, strategy: policy.strategy, round_robin_after: None };
-            (asked, policies, how)
+            let constraints: Vec<_> =
+                state.constraints().map(|it| Arc::clone(&it.constraint)).collect();
+            (asked, policies, constraints, how)
         })
         .await?;
     let policies = policies?;
@@ -48,7 +50,7 @@ async fn run(Handle(service): Handle<Service>, Sent(asked): Sent<SimulationReque
             compiled.push((program, configuration));
         }
         let set = ActiveSet::new(compiled).map_err(|error| refused(&EditError::from(error)))?;
-        let result = simulate(&asked, Arc::new(set), how)?;
+        let result = simulate(&asked, Arc::new(set), &constraints, how)?;
         Ok(policies_kept.simulations.keep(SimulationResult { timestamp, ..result }))
     });
     answer(StatusCode::CREATED, result.await?.as_ref())
