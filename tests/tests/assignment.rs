@@ -146,6 +146,8 @@ fn reassignment() -> Problem {
             Rule::Spread { group: 0, scope: Scope::Level(1), domains: 2 },
             Rule::Dependency { group: 0, needs: 1, scope: Scope::Level(0) },
         ],
+        standing: Vec::new(),
+        fabrics: vec![],
         goals: vec![
             Goal::Overload { weights: vec![10, 1], safe: vec![vec![5, 8], vec![6, 6], vec![8, 8]] },
             Goal::Stranded { plenty: 0, scarce: 1, target: 2, weight: 3 },
@@ -200,7 +202,7 @@ fn running(dice: &mut Dice, limits: Limits) -> Option<(Problem, Vec<u32>)> {
 
 fn rebalanced(engine: Rebalance, problem: &Problem, start: &[u32]) -> (i64, Vec<u32>) {
     let model = Model::compile(problem).unwrap();
-    let task = Task { problem, model: &model, start: Some(start), seed: 5 };
+    let task = Task::new(problem, &model, 5).from(start);
     let outcome = engine.solve(task, &mut Budget::steps(40_000));
     assert!(Some(outcome.bound) <= outcome.objective);
     (outcome.objective.unwrap(), outcome.assignment.unwrap())

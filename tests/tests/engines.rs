@@ -45,7 +45,7 @@ fn fleet(hosts: u64, vms: usize, seed: u64) -> Problem {
 
 fn solved(problem: &Problem, engine: &dyn Engine, seed: u64, budget: &mut Budget) -> Outcome {
     let model = Model::compile(problem).unwrap();
-    engine.solve(Task { problem, model: &model, start: None, seed }, budget)
+    engine.solve(Task::new(problem, &model, seed), budget)
 }
 
 #[track_caller]
@@ -125,7 +125,7 @@ fn every_setting_of_the_search_changes_it() {
 
 fn started(problem: &Problem, start: Start, seed: u64) -> Result<Vec<u32>, StartError> {
     let model = Model::compile(problem).unwrap();
-    start.assignment(Task { problem, model: &model, start: None, seed }, &Budget::steps(1 << 40))
+    start.assignment(Task::new(problem, &model, seed), &Budget::steps(1 << 40))
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_start_is_allowed_drawn_by_the_seed_and_kept_if_there_is_no_time() {
     let greedy = started(&problem, Start::Greedy, 1).unwrap();
     let model = Model::compile(&problem).unwrap();
     for start in [random(1), random(2), greedy] {
-        let task = Task { problem: &problem, model: &model, start: Some(&start), seed: 1 };
+        let task = Task::new(&problem, &model, 1).from(&start);
         for engine in engines().into_iter().filter(|engine| engine.name() != "auto") {
             let outcome = engine.solve(task, &mut Budget::steps(0));
             if outcome.assignment.is_some() {
@@ -179,7 +179,7 @@ fn every_search_comes_from_chance_to_better_than_greed() {
     ];
     for seed in 1..=2 {
         let start = started(&problem, Start::Random, seed).unwrap();
-        let task = Task { problem: &problem, model: &model, start: Some(&start), seed };
+        let task = Task::new(&problem, &model, seed).from(&start);
         for (engine, steps) in &engines {
             let outcome = engine.solve(task, &mut Budget::steps(*steps));
             check(&problem, &outcome);

@@ -3,13 +3,11 @@
 use cluster::assignment::Problem;
 use cluster::{
     Amounts, Constraint, ConstraintRule, CpuUnit, Host, HostIx, HostState, Level, Limit, Link,
-    Links, Migratability, Name, Network, Placed, Snapshot, Topology, Vm, VmKey, VmSet,
+    Links, Migratability, Name, Network, Placed, Snapshot, Vm, VmKey, VmSet,
 };
 use fixture::Dice;
 use fixture::small::{self, Size};
-use solver::assignment::{
-    Ask, Budget, Cause, Fleet, FleetError, Model, Origin, Stricter, from_fleet,
-};
+use solver::assignment::{Ask, Budget, Cause, Fleet, Model, Origin, Stricter, from_fleet};
 use solver::engines::{Csp, Engine, Task};
 use std::sync::Arc;
 
@@ -51,14 +49,11 @@ fn every_assignment(hosts: usize, vms: usize) -> impl Iterator<Item = Vec<HostIx
     })
 }
 
-/// A small fleet with constraints of every type but the network's, and VMs that have no host yet.
+/// A small fleet with constraints of every type, and VMs that have no host yet.
 fn random(dice: &mut Dice) -> (Snapshot, Vec<Arc<Vm>>) {
     let size = Size { hosts: dice.between(2, 4) as usize, vms: dice.between(1, 4) as usize };
     let mut snapshot = small::cluster(dice, size);
     snapshot.constraints = small::constraints(dice);
-    snapshot.constraints.retain(|constraint| {
-        !matches!(constraint.rule, ConstraintRule::Network(_) | ConstraintRule::Links(_))
-    });
     let mut hosts: Vec<Host> = snapshot.hosts.iter().map(|host| Host::clone(host)).collect();
     for host in &mut hosts {
         // Mostly what is about one host alone stays out of the way of what is about many.
@@ -111,7 +106,7 @@ fn a_fleets_problem_accepts_what_the_verifier_accepts() {
             *kinds.entry(rule.kind()).or_insert(0) += 1;
         }
         let model = Model::compile(&fleet.problem).unwrap();
-        let task = Task { problem: &fleet.problem, model: &model, start: None, seed: 0 };
+        let task = Task::new(&fleet.problem, &model, 0);
         let found = Csp { first: true }.solve(task, &mut Budget::steps(1_000_000));
         assert_eq!(found.assignment.is_some(), any, "{fleet:?}");
         if !any {
@@ -121,7 +116,8 @@ fn a_fleets_problem_accepts_what_the_verifier_accepts() {
     assert!(right > 3_000 && wrong > 3_000, "{right} right, {wrong} wrong");
     assert!(exact > 1_500 && solvable > 500, "{exact} exact, {solvable} solvable");
     let met: Vec<&&str> = kinds.iter().filter(|(_, count)| **count > 20).map(|it| it.0).collect();
-    let expected = ["away", "beside", "dependency", "fence", "limit", "skew", "spare", "spread"];
+    let expected =
+        ["away", "beside", "dependency", "fence", "limit", "network", "skew", "spare", "spread"];
     assert_eq!(met, expected.iter().collect::<Vec<_>>(), "{kinds:?}");
 }
 
@@ -183,7 +179,7 @@ fn install(snapshot: &mut Snapshot, id: &str, rule: ConstraintRule) {
 
 fn solved(fleet: &Fleet) -> Option<Vec<u32>> {
     let model = Model::compile(&fleet.problem).unwrap();
-    let task = Task { problem: &fleet.problem, model: &model, start: None, seed: 0 };
+    let task = Task::new(&fleet.problem, &model, 0);
     Csp { first: true }.solve(task, &mut Budget::steps(10_000)).assignment
 }
 
@@ -205,65 +201,69 @@ fn a_vm_stays_where_it_must_and_where_it_may() {
     Arc::make_mut(&mut snapshot.hosts[0]).state = HostState::Cordoned;
     // Its own rules have it leave the host that was cordoned, unless it may stay.
     let plain = from_fleet(ask(&snapshot, &[])).unwrap();
-    assert_eq!(plain.problem.vms[0].allowed, Some(vec![HostIx(1), HostIx(2)]));
+    assert_eq!(plain.problem.vms[0].allowed, Some([HostIx(1), HostIx(2)].into()));
     let may_stay = from_fleet(Ask { may_stay: true, ..ask(&snapshot, &[]) }).unwrap();
     assert_eq!(may_stay.problem.vms[0].allowed, None);
-    assert_eq!(may_stay.problem.vms[1].allowed, Some(vec![HostIx(1), HostIx(2)]));
+    assert_eq!(may_stay.problem.vms[1].allowed, Some([HostIx(1), HostIx(2)].into()));
     let stays = |placed: &Placed| placed.host == name("h0");
     let kept = from_fleet(Ask { stays: &stays, ..ask(&snapshot, &[]) }).unwrap();
-    assert_eq!(kept.problem.vms[0].allowed, Some(vec![HostIx(0)]));
+    assert_eq!(kept.problem.vms[0].allowed, Some([HostIx(0)].into()));
     // One that is pinned stays without being told, and what it takes beyond its host is no fault.
     let first = Arc::make_mut(&mut snapshot.placed[0].vm);
     first.migratability = Migratability::Pinned;
     first.demand = Amounts::cpu_memory(5_000, 512);
     let arrivals = [vm("new")];
     let pinned = from_fleet(ask(&snapshot, &arrivals)).unwrap();
-    assert_eq!(pinned.problem.vms[0].allowed, Some(vec![HostIx(0)]));
+    assert_eq!(pinned.problem.vms[0].allowed, Some([HostIx(0)].into()));
     let hosts = solved(&pinned).expect("an assignment");
     assert_eq!(hosts[0], 0);
     assert!(hosts[1] != 0 && hosts[2] != 0 && hosts[1] != hosts[2], "{hosts:?}");
 }
 
 #[test]
-fn what_is_not_modelled_stays_or_is_refused_by_name() {
-    let mut snapshot = fleet_of(3, &[0, 1]);
-    let with_parts = |vm: &mut Arc<Vm>| {
-        Arc::make_mut(vm).topology = Some(Box::new(Topology::default()));
-    };
-    with_parts(&mut snapshot.placed[0].vm);
-    let fleet = from_fleet(ask(&snapshot, &[])).unwrap();
-    assert_eq!(fleet.problem.vms[0].allowed, Some(vec![HostIx(0)]));
-    assert_eq!(fleet.stricter, [Stricter::Parts(fleet.vms[0].clone())]);
-    let mut new = [vm("new")];
-    with_parts(&mut new[0]);
-    let refused = from_fleet(ask(&snapshot, &new)).unwrap_err();
-    assert_eq!(refused, FleetError::Parts(new[0].key.clone()));
-
-    let mut snapshot = fleet_of(3, &[0, 1]);
+fn pairs_that_cannot_be_near_each_other_are_a_conflict_by_name() {
+    let mut snapshot = fleet_of(3, &[]);
     let link = Link { a: name("a"), b: name("b"), latency_us: 5, bandwidth_mbps: 100 };
     let links = Links { level: Level::Zone, links: vec![link] };
     install(&mut snapshot, "fabric", ConstraintRule::Links(links));
-    let network = Network {
-        vms: VmSet::default(),
-        to: VmSet::default(),
-        over: name("fabric"),
-        max_latency_us: Some(3),
-        bandwidth_mbps: 0,
+    let network = |max_latency_us, bandwidth_mbps| {
+        let (vms, to) = (VmSet::default(), VmSet::default());
+        let over = name("fabric");
+        ConstraintRule::Network(Network { vms, to, over, max_latency_us, bandwidth_mbps })
     };
-    install(&mut snapshot, "near", ConstraintRule::Network(network));
-    let fleet = from_fleet(ask(&snapshot, &[])).unwrap();
-    assert_eq!(fleet.problem.vms[1].allowed, Some(vec![HostIx(1)]));
-    assert_eq!(fleet.stricter.len(), 2);
-    let new = [vm("new")];
-    let refused = from_fleet(ask(&snapshot, &new)).unwrap_err();
-    assert_eq!(refused, FleetError::Network(new[0].key.clone(), name("near")));
-    assert!(refused.to_string().contains("network constraint near"), "{refused}");
+    // Three hosts of one VM each: two in zone a, one in zone b.
+    let arrivals = [vm("v0"), vm("v1"), vm("v2")];
+    let conflict = |rule: ConstraintRule| {
+        let mut snapshot = snapshot.clone();
+        install(&mut snapshot, "near", rule);
+        let fleet = from_fleet(ask(&snapshot, &arrivals)).unwrap();
+        assert_eq!(solved(&fleet).is_none(), fleet.conflict(&mut Budget::steps(10_000)).is_some());
+        fleet.conflict(&mut Budget::steps(10_000)).map(|(causes, minimal)| {
+            assert!(minimal);
+            causes
+        })
+    };
+    assert_eq!(conflict(network(Some(5), 50)), None);
+    let causes = conflict(network(Some(4), 0)).expect("a conflict");
+    assert!(causes.contains(&Cause::Rule(Origin::Constraint(name("near")))), "{causes:?}");
+    // Two pairs go over the link.
+    let causes = conflict(network(None, 51)).expect("a conflict");
+    assert!(causes.contains(&Cause::Rule(Origin::Constraint(name("near")))), "{causes:?}");
+}
 
-    // Hosts of different speeds: counted as on the slowest, and said so.
+#[test]
+fn cpu_counts_as_on_the_slowest_host_and_who_runs_goes_to_none_that_is_slower() {
     let mut snapshot = fleet_of(2, &[0]);
     Arc::make_mut(&mut snapshot.hosts[0]).benchmark_permille = 2_000;
     Arc::make_mut(&mut snapshot.placed[0].vm).cpu_unit = CpuUnit::Normalised;
-    let fleet = from_fleet(ask(&snapshot, &[])).unwrap();
-    assert_eq!(fleet.stricter, [Stricter::SlowestHost(fleet.vms[0].clone())]);
-    assert_eq!(fleet.problem.shapes[0][0], 1_000);
+    let ask = |arrivals| Ask { may_stay: true, ..ask(&snapshot, arrivals) };
+    let fleet = from_fleet(ask(&[])).unwrap();
+    assert_eq!(fleet.problem.vms[0].allowed, Some([HostIx(0)].into()));
+    assert_eq!(fleet.problem.shapes[0][0], 500);
+    let mut new = vm("new");
+    Arc::make_mut(&mut new).cpu_unit = CpuUnit::Normalised;
+    let new = [new];
+    let fleet = from_fleet(ask(&new)).unwrap();
+    assert_eq!(fleet.stricter, [Stricter::SlowestHost(fleet.vms[1].clone())]);
+    assert_eq!(fleet.problem.demand(cluster::VmIx(1))[0], 1_000);
 }

@@ -36,7 +36,7 @@ fn running(hosts: u64, vms: usize, seed: u64) -> Problem {
     problem.rules.push(Rule::Spread { group: 0, scope: Scope::Level(0), domains: 2 });
     problem.goals = vec![Goal::Energy { resource: 0, hosts: powers }, Goal::Peak { weight: 3_000 }];
     let model = Model::compile(&problem).unwrap();
-    let task = Task { problem: &problem, model: &model, start: None, seed };
+    let task = Task::new(&problem, &model, seed);
     let anywhere = Start::Random.assignment(task, &Budget::steps(1 << 40)).unwrap();
     for (vm, &host) in problem.vms.iter_mut().zip(&anywhere) {
         vm.initial = Some(HostIx(host));
@@ -44,9 +44,9 @@ fn running(hosts: u64, vms: usize, seed: u64) -> Problem {
     problem
 }
 
-fn front(problem: &Problem, nsga2: Nsga2, seed: u64) -> Front {
+fn front(problem: &Problem, nsga2: Nsga2, seed: u64) -> Front<3> {
     let model = Model::compile(problem).unwrap();
-    let task = Task { problem, model: &model, start: None, seed };
+    let task = Task::new(problem, &model, seed);
     nsga2.front(task, &mut Budget::steps(1 << 40))
 }
 
@@ -79,7 +79,7 @@ fn naive(problem: &Problem, hosts: &[u32]) -> Option<[f64; 3]> {
 }
 
 #[track_caller]
-fn check(problem: &Problem, front: &Front, most: usize) {
+fn check(problem: &Problem, front: &Front<3>, most: usize) {
     assert!(front.points.len() <= most);
     for point in &front.points {
         let values = naive(problem, &point.assignment).expect("accepted");
@@ -110,7 +110,7 @@ fn points_are_accepted_told_rightly_and_dominated_by_none() {
         assert_eq!(stay.assignment, initial);
         // Somebody is better than greed by cost, and by far more even than what runs.
         let model = Model::compile(&problem).unwrap();
-        let task = Task { problem: &problem, model: &model, start: None, seed };
+        let task = Task::new(&problem, &model, seed);
         let greedy = Greedy.solve(task, &mut Budget::steps(10_000)).assignment.unwrap();
         let greedy = naive(&problem, &greedy).unwrap();
         let least = |at: usize| {

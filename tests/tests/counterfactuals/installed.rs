@@ -84,6 +84,49 @@ fn parts_that_are_missing_are_named_and_doing_without_the_least_of_them_helps() 
     assert!(by_reason.contains_key(&Reason::Numa) && by_reason.contains_key(&Reason::Gpus));
 }
 
+#[test]
+fn a_vm_that_is_cut_and_does_without_parts_is_cut_no_more_than_it_must_be() {
+    let (mut cut, mut both, mut number) = (0, 0, 0);
+    while cut < REFUSALS {
+        number += 1;
+        let mut dice = Dice::stream(SEED + 2, number);
+        let size = Size { hosts: 1 + dice.row(4), vms: 0 };
+        let mut snapshot = small::cluster(&mut dice, size);
+        for host in &mut snapshot.hosts {
+            let host = Arc::make_mut(host);
+            *host.hardware = hardware::tiny(&mut dice);
+            // A little less than VMs ask for, in one dimension or two.
+            let cpu = *dice.pick(&[1, 2, 3, 700, 1_400, 9_000]);
+            host.capacity = Amounts::cpu_memory(cpu, dice.between(1, 4));
+            host.state = HostState::Available;
+            host.overcommit_permille = Amounts::zero();
+            (host.reserved, host.foreign) = (Amounts::zero(), Foreign::default());
+        }
+        let mut vm = small::vm(&mut dice, &snapshot.dimensions, "new");
+        let (topology, demand) = hardware::tiny_request(&mut dice);
+        (vm.topology, vm.demand) = (Some(Box::new(topology)), demand);
+        let mut problem = tables(&snapshot);
+        let told = explain(&mut problem, &vm, &never).expect("nobody said stop");
+        let Some(found) = told.counterfactual else { continue };
+        let is_cut = |it: &Change| matches!(it, Change::Demand { .. });
+        if !found.changes.iter().any(is_cut) {
+            continue;
+        }
+        cut += 1;
+        both += usize::from(found.changes.iter().any(|it| matches!(it, Change::Relax(_))));
+        assert!(found.proved, "seed {number}");
+        let all: Vec<Name> = snapshot.hosts.iter().map(|host| host.id.clone()).collect();
+        crate::minimal(number, &snapshot, &vm, &found, &all);
+        let row = dice.row(snapshot.hosts.len());
+        let told = explain_host(&mut problem, &vm, HostIx::new(row)).expect("a host");
+        let found = told.counterfactual.expect("every obstacle has a remedy");
+        assert!(found.proved, "seed {number}");
+        crate::minimal(number, &snapshot, &vm, &found, &all[row..=row]);
+    }
+    println!("seed {}: {cut} cut, {both} without parts too, {number} clusters", SEED + 2);
+    assert!(both > 50, "only {both} were cut and did without parts");
+}
+
 /// Reasons are those of the verifier, host by host.
 fn compare(
     number: u64,

@@ -140,7 +140,13 @@ fn deficits(told: &[Obstacle], found: &[verify::Violation]) {
 }
 
 /// Brute force: the set does, no proper subset does, and neither does one with a smaller number.
-fn minimal(number: u64, snapshot: &Snapshot, vm: &Vm, found: &Counterfactual, hosts: &[Name]) {
+pub(crate) fn minimal(
+    number: u64,
+    snapshot: &Snapshot,
+    vm: &Vm,
+    found: &Counterfactual,
+    hosts: &[Name],
+) {
     let changes = &found.changes;
     let host = &snapshot.hosts[found.host.row()].id;
     let does = |set: &[Change], hosts: &[Name]| {
