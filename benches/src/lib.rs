@@ -3,11 +3,13 @@
 //! Each one returns a report that prints as one line of JSON. The micro benches of the hot path
 //! are criterion's, under `benches/`.
 
+pub mod engines;
 pub mod fleet_forecast;
 pub mod golden_arima;
 pub mod http;
 pub mod machine;
 pub mod no_log;
+pub mod optimise;
 pub mod policy;
 pub mod recovery;
 pub mod reload;
