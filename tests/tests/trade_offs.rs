@@ -100,15 +100,18 @@ fn front(method: Method, steps: u64) -> (Snapshot, Fleet, Trade) {
 
 #[test]
 fn a_front_has_a_point_for_all_weights() {
-    let (snapshot, fleet, front) = front(Method::Lns, 66 * 1_500);
-    let mut dice = Dice::new(20);
-    for number in 0..20 {
-        let weights = THREE.map(|kind| (kind, 1 + dice.below(1_000) as u32));
-        let single = asked(&snapshot, &ask(&fleet, 5, &weights, Method::Lns), 6_000);
-        let nearest = front.nearest(&weights).expect("a point");
-        let (best, wanted) =
-            (sum(&front.points[nearest].values, &weights), sum(&single.after, &weights));
-        assert!(best <= wanted * 1.01, "weights {number} {weights:?}: {best} against {wanted}");
+    for (method, steps) in [(Method::Lns, 66 * 1_500), (Method::Nsga2, 2 * 33 * 1_500)] {
+        let (snapshot, fleet, front) = front(method, steps);
+        let mut dice = Dice::new(20);
+        for number in 0..20 {
+            let weights = THREE.map(|kind| (kind, 1 + dice.below(1_000) as u32));
+            let single = asked(&snapshot, &ask(&fleet, 5, &weights, Method::Lns), 6_000);
+            let nearest = front.nearest(&weights).expect("a point");
+            let (best, wanted) =
+                (sum(&front.points[nearest].values, &weights), sum(&single.after, &weights));
+            let at = format!("{method:?}, weights {number} {weights:?}");
+            assert!(best <= wanted * 1.01, "{at}: {best} against {wanted}");
+        }
     }
 }
 

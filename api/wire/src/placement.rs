@@ -122,6 +122,11 @@ pub struct PlacementAnswer {
     /// The parts of the host that the VM gets, if it asks for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bindings: Option<BindingsView>,
+    /// How near the VM's GPUs are to each other, where it has several: 3 one NVLink clique, 2 one
+    /// PCIe switch, 1 one NUMA node, 0 farther.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 3)]
+    pub link_score: Option<u8>,
     /// The next best hosts, best first.
     pub alternatives: Vec<AlternativeView>,
     /// How many hosts were left out, by the first reason that applied to each.
@@ -256,6 +261,7 @@ impl PlacementAnswer {
             score,
             breakdown,
             bindings: decision.bindings().map(|bindings| BindingsView::from(bindings.as_ref())),
+            link_score: None,
             alternatives: decision.alternatives.iter().map(AlternativeView::from).collect(),
             rejections: RejectionCounts::new(&decision.rejections, dimensions),
             policy_rejections: decision
@@ -294,6 +300,7 @@ impl PlacementAnswer {
             score: None,
             breakdown: None,
             bindings: None,
+            link_score: None,
             alternatives: Vec::new(),
             rejections: RejectionCounts::default(),
             policy_rejections: Vec::new(),

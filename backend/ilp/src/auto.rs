@@ -49,7 +49,7 @@ impl Default for Tuning {
         Self {
             whole_columns: 1_500,
             relaxed_columns: 250_000,
-            greedy_pairs: 20_000_000,
+            greedy_pairs: 1_000_000,
             start_share: 0.1,
             hosts_at_a_time: 5,
             seconds_each: 0.3,
@@ -81,7 +81,7 @@ impl Engine for Auto {
         if task.start.is_none() || pairs <= self.tuning.greedy_pairs {
             board.offer_outcome(&Greedy.solve(task, &mut budget.part(u64::MAX)));
         }
-        if board.best().is_none() {
+        if board.best().is_none() && !budget.is_over() {
             // Rules that greed cannot mend: a search that sees them all, and leaves time for others.
             let outcome = Csp { first: true }.solve(task, &mut budget.share_of(0.5));
             if outcome.is_infeasible() {

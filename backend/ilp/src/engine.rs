@@ -48,7 +48,12 @@ impl Engine for Ilp {
             Limits { deadline: budget.deadline(), seconds: None, threads: self.threads, gap: 0.0 };
         while !budget.is_over() {
             let relaxed = without(problem, &lazy);
-            let programme = Programme::of(&relaxed, true, 0.0);
+            let made = Programme::of(&relaxed, true, 0.0, budget.deadline());
+            let Some(programme) = made else {
+                let reason = if budget.is_over() { budget.reason() } else { StopReason::Stalled };
+                outcome.stop_reason = reason;
+                break;
+            };
             let (columns, members) = (programme.columns.clone(), programme.members.clone());
             let exact = programme.exact;
             let start = best.as_ref().map(|best| programme.values(&relaxed, &best.hosts));

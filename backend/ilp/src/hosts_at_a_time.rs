@@ -10,6 +10,7 @@ use cluster::assignment::{Goal, Host, Problem, Rule, Scope, Vm};
 use cluster::{HostIx, VmIx};
 use solver::assignment::{Deadline, State};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Rearranges what is on `hosts` as well as that can be done within `seconds`; whether the state
 /// is better for it. The state is feasible before and after.
@@ -18,7 +19,7 @@ pub fn improve(
     state: &mut State<'_>,
     hosts: &[u32],
     seconds: f64,
-    deadline: &Deadline,
+    deadline: &Arc<Deadline>,
 ) -> bool {
     let before = state.objective();
     let vms: Vec<u32> = hosts.iter().flat_map(|&host| state.vms_on(host)).copied().collect();
@@ -27,7 +28,8 @@ pub fn improve(
     let lazy: HashSet<usize> = (0..part.rules.len()).collect();
     let mut relaxed = part.clone();
     relaxed.rules.clear();
-    let programme = Programme::of(&relaxed, true, least_peak);
+    let made = Programme::of(&relaxed, true, least_peak, deadline);
+    let Some(programme) = made else { return false };
     let (columns, members) = (programme.columns.clone(), programme.members.clone());
     let row_of: HashMap<u32, u32> = hosts.iter().copied().zip(0..).collect();
     let now: Vec<u32> = vms.iter().map(|&vm| row_of[&state.host_of(vm)]).collect();

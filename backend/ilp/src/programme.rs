@@ -13,7 +13,7 @@ use good_lp::solvers::highs::HighsProblem;
 use good_lp::{
     Constraint, Expression, ProblemVariables, ResolutionError, SolverModel, Variable, variable,
 };
-use solver::assignment::Classes;
+use solver::assignment::{Classes, Deadline};
 use std::collections::HashSet;
 
 /// What a column's number means.
@@ -75,6 +75,9 @@ pub(crate) enum Column {
     },
 }
 
+/// Classes of VMs times hosts: a programme takes about half a kilobyte for each.
+const MOST_COUNTS: usize = 2_000_000;
+
 #[derive(Debug)]
 pub(crate) struct Programme {
     problem: HighsProblem,
@@ -93,18 +96,29 @@ pub(crate) struct Programme {
 
 impl Programme {
     /// With whole numbers, or as its linear relaxation. The highest utilisation is not below
-    /// `least_peak`, a share.
-    pub(crate) fn of(problem: &Problem, integer: bool, least_peak: f64) -> Self {
-        let mut builder = Builder::new(problem, integer);
-        builder.counts();
-        builder.capacities();
+    /// `least_peak`, a share. `None` if the deadline is over before it is made, or if there are more
+    /// columns than there is memory for.
+    pub(crate) fn of(
+        problem: &Problem,
+        integer: bool,
+        least_peak: f64,
+        deadline: &Deadline,
+    ) -> Option<Self> {
+        let mut builder = Builder::new(problem, integer, deadline);
+        if builder.members.len().saturating_mul(problem.hosts.len()) > MOST_COUNTS {
+            return None;
+        }
+        builder.counts()?;
+        builder.capacities()?;
         builder.goals(least_peak);
+        builder.in_time()?;
         builder.rules();
+        builder.in_time()?;
         let mut programme = builder.variables.minimise(builder.objective).using(good_lp::highs);
         for row in builder.rows {
             programme.add_constraint(row);
         }
-        Self {
+        Some(Self {
             problem: programme,
             columns: builder.columns,
             members: builder.members,
@@ -113,7 +127,7 @@ impl Programme {
             constant: builder.constant,
             integer,
             exact: problem.goals.iter().all(goals::is_exact),
-        }
+        })
     }
 
     pub(crate) fn into_model(self) -> Result<highs::Model, ResolutionError> {
@@ -235,6 +249,7 @@ fn different(group: &[VmIx]) -> Vec<VmIx> {
 struct Builder<'a> {
     problem: &'a Problem,
     integer: bool,
+    deadline: &'a Deadline,
     members: Vec<Vec<VmIx>>,
     sets: Vec<Vec<VmIx>>,
     across: Vec<Vec<u32>>,
@@ -248,10 +263,11 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(problem: &'a Problem, integer: bool) -> Self {
+    fn new(problem: &'a Problem, integer: bool, deadline: &'a Deadline) -> Self {
         Self {
             problem,
             integer,
+            deadline,
             members: Classes::of(problem).members(),
             sets: Vec::new(),
             across: Vec::new(),
@@ -262,6 +278,10 @@ impl<'a> Builder<'a> {
             rows: Vec::new(),
             count: Vec::new(),
         }
+    }
+
+    fn in_time(&self) -> Option<()> {
+        (!self.deadline.is_over()).then_some(())
     }
 
     /// A column from 0 to `most`; whole if the programme is and it has to be.
@@ -288,8 +308,9 @@ impl<'a> Builder<'a> {
     }
 
     /// Every VM is somewhere, at what it costs there.
-    fn counts(&mut self) {
+    fn counts(&mut self) -> Option<()> {
         for class in 0..self.members.len() {
+            self.in_time()?;
             let members = self.members[class].len() as f64;
             let apart = self.at_most_one_a_host(class);
             let mut all = Expression::default();
@@ -310,6 +331,7 @@ impl<'a> Builder<'a> {
             self.rows.push(all.eq(members));
             self.count.push(row);
         }
+        Some(())
     }
 
     /// How many of the class an empty host holds.
@@ -369,10 +391,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Room, also for what VMs leave behind; only hosts that are on have any.
-    fn capacities(&mut self) {
+    fn capacities(&mut self) -> Option<()> {
         let idle: Vec<f64> = (0..self.problem.hosts.len()).map(|host| self.idle(host)).collect();
         let units: Vec<u64> = (0..self.problem.resources.len()).map(|r| self.unit(r)).collect();
         for (host, idle) in idle.into_iter().enumerate() {
+            self.in_time()?;
             let on = (idle > 0.0).then(|| self.column(Column::On(host), 1.0, true, idle));
             for (resource, &unit) in units.iter().enumerate() {
                 let capacity = self.problem.hosts[host].capacity[resource] / unit * unit;
@@ -395,6 +418,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        Some(())
     }
 
     /// What all demands of a resource are multiples of.

@@ -9,6 +9,7 @@ use crate::run::{Limits, run, whole};
 use cluster::VmIx;
 use cluster::assignment::{Problem, Rule};
 use solver::assignment::{Deadline, Model, State};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Relaxation {
@@ -18,10 +19,14 @@ pub struct Relaxation {
 }
 
 /// Solves the relaxation; `None` if the deadline is over before.
-pub fn relaxation(problem: &Problem, model: &Model, deadline: &Deadline) -> Option<Relaxation> {
+pub fn relaxation(
+    problem: &Problem,
+    model: &Model,
+    deadline: &Arc<Deadline>,
+) -> Option<Relaxation> {
     let mut free = problem.clone();
     free.rules.retain(|rule| matches!(rule, Rule::Fence { .. }));
-    let programme = Programme::of(&free, false, 0.0);
+    let programme = Programme::of(&free, false, 0.0, deadline)?;
     let (columns, members) = (programme.columns.clone(), programme.members.clone());
     let limits = Limits { deadline, seconds: None, threads: 1, gap: 0.0 };
     let answer = run(programme, None, limits);

@@ -1,9 +1,12 @@
 //! Fronts of a fleet: what the goals can be traded against each other for.
 //!
-//! NSGA-II breeds one population for all trade-offs. With every other engine the weighted question
-//! is asked again and again with weights from an even grid, each search beginning where the one
-//! before it ended; what none of the answers dominates is the front. So the best point for any
-//! weights is about as good as an answer that was searched for those weights.
+//! The weighted question is asked again and again with weights from an even grid, each search
+//! beginning where the one before it ended; what none of the answers dominates is the front. So the
+//! best point for any weights is about as good as an answer that was searched for those weights.
+//!
+//! NSGA-II breeds one population for all trade-offs first. With three or four goals nearly every
+//! member is undominated after a while, and nothing draws them on; so the second half of its budget
+//! goes to weighted questions that begin at its members.
 
 use crate::Method;
 use crate::run::{Moved, OptimiseError, Run};
@@ -44,15 +47,9 @@ const WEIGHT: u32 = 1_000;
 impl Trade {
     /// The point that is best for these weights, by normalised values.
     pub fn nearest(&self, weights: &[(GoalKind, u32)]) -> Option<usize> {
-        let weight = |kind: GoalKind| {
-            let found = weights.iter().find(|(known, _)| *known == kind);
-            found.map_or(0.0, |(_, weight)| f64::from(*weight))
-        };
-        let sum = |point: &FrontPoint| -> f64 {
-            point.values.iter().map(|value| weight(value.kind) * value.normalised).sum()
-        };
-        (0..self.points.len())
-            .min_by(|&a, &b| sum(&self.points[a]).total_cmp(&sum(&self.points[b])).then(a.cmp(&b)))
+        best_for(&self.points, |kind| {
+            weights.iter().find(|(known, _)| *known == kind).map_or(0, |(_, weight)| *weight)
+        })
     }
 }
 
@@ -63,13 +60,21 @@ pub(crate) fn front(
     points: usize,
     budget: &mut Budget,
 ) -> Result<Trade, OptimiseError> {
+    let goals = run.ask.wishes.len().max(1);
     let (how, found) = match run.ask.method {
         _ if run.fleet.vms.is_empty() => ("nobody to ask about".to_string(), Vec::new()),
-        Method::Nsga2 => ("nsga2".to_string(), by_population(run, task, points, budget)?),
+        Method::Nsga2 => {
+            let mut half = budget.one_of(2);
+            let mut found = by_population(run, task, points, &mut half)?;
+            budget.spend(half.used());
+            let grid = grid(goals, (points / 2).max(goals));
+            over_weights(run, task, Method::Lns, &grid, &mut found, budget)?;
+            (format!("nsga2, then lns over {} weights", grid.len()), found)
+        }
         method => {
-            let grid = grid(run.ask.wishes.len().max(1), points);
-            let how = format!("{} over {} weights", method.name(), grid.len());
-            (how, over_weights(run, task, &grid, budget)?)
+            let (grid, mut found) = (grid(goals, points), Vec::new());
+            over_weights(run, task, method, &grid, &mut found, budget)?;
+            (format!("{} over {} weights", method.name(), grid.len()), found)
         }
     };
     let points = undominated(found);
@@ -90,27 +95,41 @@ pub(crate) fn front(
     Ok(Trade { points, hypervolume, knee: knee.unwrap_or(0), outcome })
 }
 
-/// A weighted question for each of many weights, each search beginning where its neighbour ended.
+/// A weighted question for each of many weights. Each search begins at the point that is best for
+/// its weights of those that are there already, which are its neighbour's or a population's.
 fn over_weights(
     run: &Run<'_>,
     task: Task<'_>,
+    method: Method,
     grid: &[Vec<u32>],
+    found: &mut Vec<FrontPoint>,
     budget: &mut Budget,
-) -> Result<Vec<FrontPoint>, OptimiseError> {
-    let mut found: Vec<FrontPoint> = Vec::new();
-    let mut last: Option<Vec<u32>> = task.start.map(<[u32]>::to_vec);
+) -> Result<(), OptimiseError> {
     for (row, weights) in grid.iter().enumerate() {
         if budget.is_over() {
             break;
         }
         let mut part = budget.one_of((grid.len() - row) as u64);
-        let outcome = weighted(run, weights, last.as_deref(), row as u64, &mut part)?;
+        let best = best_for(found, |kind| {
+            let wish = run.ask.wishes.iter().position(|wish| wish.kind == kind);
+            wish.map_or(0, |wish| weights[wish])
+        });
+        let start = best.map(|best| found[best].hosts.as_slice()).or(task.start);
+        let outcome = weighted(run, method, weights, start, row as u64, &mut part)?;
         budget.spend(outcome.steps);
         let Some(hosts) = outcome.assignment else { continue };
-        last = Some(hosts.clone());
         found.push(point(run, task, hosts, weights.clone())?);
     }
-    Ok(found)
+    Ok(())
+}
+
+/// The point with the least weighted sum of normalised values; of equals the first.
+fn best_for(points: &[FrontPoint], weight: impl Fn(GoalKind) -> u32) -> Option<usize> {
+    let sum = |point: &FrontPoint| -> f64 {
+        point.values.iter().map(|value| f64::from(weight(value.kind)) * value.normalised).sum()
+    };
+    let sums: Vec<f64> = points.iter().map(sum).collect();
+    (0..sums.len()).min_by(|&a, &b| sums[a].total_cmp(&sums[b]).then(a.cmp(&b)))
 }
 
 /// One population for all trade-offs.
@@ -165,8 +184,8 @@ fn point(
     mut hosts: Vec<u32>,
     weights: Vec<u32>,
 ) -> Result<FrontPoint, OptimiseError> {
-    run.within_moves(&mut hosts, task.start)?;
-    let objective = run.verified(&hosts)?;
+    let objective = run.within_moves(&mut hosts, task.start)?;
+    run.verified(&hosts, objective)?;
     task.tell(objective, &hosts);
     let (values, moved) = (run.judge.values(&hosts), run.moved(&hosts));
     Ok(FrontPoint { hosts, values, weights, moved })
@@ -175,6 +194,7 @@ fn point(
 /// The answer for other weights of the same goals.
 fn weighted(
     run: &Run<'_>,
+    method: Method,
     weights: &[u32],
     start: Option<&[u32]>,
     row: u64,
@@ -188,7 +208,7 @@ fn weighted(
     add_goals(&mut fleet, run.snapshot, run.arrivals, &wishes, &ask.setting)?;
     let model = Model::compile(&fleet.problem)?;
     let task = Task { start, ..Task::new(&fleet.problem, &model, ask.seed.wrapping_add(row)) };
-    Ok(run.searched(task, budget))
+    Ok(run.searched(method, task, budget))
 }
 
 /// Weights at equal distances that add up to the same: about as many as points are wanted, the

@@ -1,5 +1,6 @@
 //! From a question to a verified answer.
 
+use crate::Method;
 use crate::ask::{Ask, Scope, host_name};
 use crate::front::{FrontPoint, Trade, front};
 use cluster::{HostIx, Name, Snapshot, Vm, VmKey};
@@ -113,12 +114,14 @@ pub fn optimise(
         let others: Vec<Arc<Vm>> = others.map(Arc::clone).collect();
         question = Question::of(snapshot, ask, &others)?;
         begun.hosts.retain(|&host| host != NOWHERE);
-        begun.holds = State::new(&question.model, &begun.hosts).is_feasible();
+        let state = State::new(&question.model, &begun.hosts);
+        (begun.holds, begun.objective) = (state.is_feasible(), state.objective());
     }
     let judge = question.objective.judge(&question.fleet.problem)?;
     let Question { fleet, objective, model, arrivals } = &question;
     let run = Run { snapshot, ask, arrivals, fleet, objective, judge: &judge, model };
-    let start = (begun.holds && fleet.bindings(&begun.hosts).is_some()).then_some(begun.hosts);
+    let bound = begun.holds && fleet.bindings(&begun.hosts).is_some();
+    let start = bound.then_some(Begin { hosts: begun.hosts, objective: begun.objective });
     let answer = run.answer(start, budget, board)?;
     Ok(Answer { left_out, ..answer })
 }
@@ -153,6 +156,12 @@ impl Question {
     }
 }
 
+/// Where a search begins.
+struct Begin {
+    hosts: Vec<u32>,
+    objective: i64,
+}
+
 /// A question with everything that was made of it.
 pub(crate) struct Run<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -168,37 +177,44 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     fn answer(
         &self,
-        start: Option<Vec<u32>>,
+        start: Option<Begin>,
         budget: &mut Budget,
         board: &Board,
     ) -> Result<Answer, OptimiseError> {
         let task = Task::new(&self.fleet.problem, self.model, self.ask.seed).on(board);
         let start = start.or_else(|| self.by_greed(task, budget));
-        let task = Task { start: start.as_deref(), ..task };
+        let task = Task { start: start.as_ref().map(|start| start.hosts.as_slice()), ..task };
         if let Some(start) = &start {
-            task.tell(State::new(self.model, start).objective(), start);
+            task.tell(start.objective, &start.hosts);
         }
+        let before = self.model.initial_assignment();
+        let before = before.map(|hosts| self.judge.values(&hosts)).unwrap_or_default();
         if let Some(points) = self.ask.points {
             let trade = front(self, task, points, budget)?;
             let best = trade.points.get(trade.knee).cloned();
             let outcome = trade.outcome.clone();
-            return self.told(outcome, start.as_deref(), best, Some(trade));
+            let answer = self.told(outcome, start.as_ref(), best, Some(trade))?;
+            return Ok(Answer { before, ..answer });
         }
-        let outcome = match (budget.is_over(), &start) {
-            (true, Some(start)) => self.at_start(start, budget),
-            _ => self.never_worse(self.searched(task, budget), start.as_deref(), budget),
+        let outcome = match budget.is_over() {
+            true => self.at_start(start.as_ref(), budget),
+            false => {
+                let found = self.searched(self.ask.method, task, budget);
+                self.never_worse(found, start.as_ref(), budget)
+            }
         };
         if outcome.is_infeasible() {
             let causes = self.fleet.conflict(&mut Budget::steps(CONFLICT_STEPS));
             let causes = causes.map(|(causes, _)| causes).unwrap_or_default();
             return Err(OptimiseError::Conflict(causes));
         }
-        self.told(outcome, start.as_deref(), None, None)
+        let answer = self.told(outcome, start.as_ref(), None, None)?;
+        Ok(Answer { before, ..answer })
     }
 
     /// What the engine finds; where VMs ask for parts of hosts, what can be bound.
-    pub(crate) fn searched(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
-        let engine = self.ask.method.engine(self.ask.threads.max(1), self.ask.timed);
+    pub(crate) fn searched(&self, method: Method, task: Task<'_>, budget: &mut Budget) -> Outcome {
+        let engine = method.engine(self.ask.threads.max(1), self.ask.timed);
         if !self.fleet.has_parts() {
             return engine.solve(task, budget);
         }
@@ -209,16 +225,18 @@ impl Run<'_> {
     }
 
     /// Where what runs now is not allowed: every VM where it costs least.
-    fn by_greed(&self, task: Task<'_>, budget: &Budget) -> Option<Vec<u32>> {
+    fn by_greed(&self, task: Task<'_>, budget: &Budget) -> Option<Begin> {
         let hosts = Start::Greedy.assignment(task, budget).ok()?;
-        self.fleet.bindings(&hosts).map(|_| hosts)
+        let objective = State::new(self.model, &hosts).objective();
+        self.fleet.bindings(&hosts).map(|_| Begin { hosts, objective })
     }
 
-    fn at_start(&self, start: &[u32], budget: &Budget) -> Outcome {
+    /// What there is without a search: each VM where it cost least, or where it was.
+    fn at_start(&self, start: Option<&Begin>, budget: &Budget) -> Outcome {
         Outcome {
             engine: "greedy".to_string(),
-            assignment: Some(start.to_vec()),
-            objective: Some(State::new(self.model, start).objective()),
+            assignment: start.map(|start| start.hosts.clone()),
+            objective: start.map(|start| start.objective),
             bound: self.model.bound(),
             stop_reason: budget.reason(),
             steps: 0,
@@ -226,8 +244,10 @@ impl Run<'_> {
     }
 
     /// An engine that found less than what there was to start with gives way to it.
-    fn never_worse(&self, outcome: Outcome, start: Option<&[u32]>, budget: &Budget) -> Outcome {
-        let Some(start) = start else { return outcome };
+    fn never_worse(&self, outcome: Outcome, start: Option<&Begin>, budget: &Budget) -> Outcome {
+        if start.is_none() {
+            return outcome;
+        }
         let at_start = self.at_start(start, budget);
         match outcome.objective {
             Some(found) if Some(found) <= at_start.objective => outcome,
@@ -238,18 +258,27 @@ impl Run<'_> {
     fn told(
         &self,
         mut outcome: Outcome,
-        start: Option<&[u32]>,
+        start: Option<&Begin>,
         point: Option<FrontPoint>,
         front: Option<Trade>,
     ) -> Result<Answer, OptimiseError> {
         if let Some(point) = point {
+            outcome.objective = Some(State::new(self.model, &point.hosts).objective());
             outcome.assignment = Some(point.hosts);
         }
-        if let Some(hosts) = &mut outcome.assignment {
-            self.within_moves(hosts, start)?;
-            outcome.objective = Some(self.verified(hosts)?);
+        let mut after = Vec::new();
+        if let (Some(hosts), Some(objective)) = (&mut outcome.assignment, &mut outcome.objective) {
+            // Whoever cancels waits for the answer, not for fewer moves; but limits are kept.
+            if outcome.stop_reason != StopReason::Cancelled || self.ask.max_moves.is_some() {
+                *objective = self.within_moves(hosts, start.map(|start| start.hosts.as_slice()))?;
+            }
+            after = std::thread::scope(|scope| {
+                let values = scope.spawn(|| self.judge.values(hosts));
+                self.verified(hosts, *objective)?;
+                Ok::<_, OptimiseError>(values.join().unwrap_or_default())
+            })?;
         }
-        let start_objective = start.map(|start| State::new(self.model, start).objective());
+        let start_objective = start.map(|start| start.objective);
         let rung = match (outcome.objective, outcome.stop_reason) {
             (_, StopReason::Optimal) => Rung::Exact,
             (None, _) => Rung::Nothing,
@@ -257,13 +286,12 @@ impl Run<'_> {
             _ => Rung::Greedy,
         };
         let hosts = outcome.assignment.as_deref();
-        let values = |hosts: &[u32]| self.judge.values(hosts);
         Ok(Answer {
             rung,
             gap: outcome.gap(),
             moved: hosts.map(|hosts| self.moved(hosts)).unwrap_or_default(),
-            before: self.model.initial_assignment().map(|hosts| values(&hosts)).unwrap_or_default(),
-            after: hosts.map(values).unwrap_or_default(),
+            before: Vec::new(),
+            after,
             engine: outcome.engine,
             objective: outcome.objective,
             bound: outcome.bound,
@@ -275,12 +303,13 @@ impl Run<'_> {
     }
 
     /// Takes back the moves that do not pay, and more if there may not be so many. Where VMs are in
-    /// each other's way home, only the best moves are made instead, from `start` on.
+    /// each other's way home, only the best moves are made instead, from `start` on. The worth of
+    /// what it leaves.
     pub(crate) fn within_moves(
         &self,
         hosts: &mut [u32],
         start: Option<&[u32]>,
-    ) -> Result<(), OptimiseError> {
+    ) -> Result<i64, OptimiseError> {
         let most = self.ask.max_moves.unwrap_or(usize::MAX);
         let mut state = State::new(self.model, hosts);
         let mut least = undo(&mut state, most);
@@ -294,27 +323,29 @@ impl Run<'_> {
         match self.fleet.bindings(state.assignment()) {
             Some(_) => hosts.copy_from_slice(state.assignment()),
             // Where somebody went back to there may be no parts left.
-            None => least = moved(&State::new(self.model, hosts)).len(),
+            None => {
+                state = State::new(self.model, hosts);
+                least = moved(&state).len();
+            }
         }
         if least > most {
             return Err(OptimiseError::TooManyMoves { least, most });
         }
-        Ok(())
+        Ok(state.objective())
     }
 
-    /// The worth of an assignment, which the verifier has worked out for itself and accepts.
-    pub(crate) fn verified(&self, hosts: &[u32]) -> Result<i64, OptimiseError> {
+    /// Whether the verifier accepts an assignment and comes to the same worth by itself.
+    pub(crate) fn verified(&self, hosts: &[u32], found: i64) -> Result<(), OptimiseError> {
         let rows: Vec<HostIx> = hosts.iter().copied().map(HostIx).collect();
         let worth = verify::assignment(&self.fleet.problem, &rows).map_err(|faults| {
             let first = faults.first().map(ToString::to_string).unwrap_or_default();
             OptimiseError::Refused(first)
         })?;
-        let found = State::new(self.model, hosts).objective();
         if worth.objective() != found {
             let detail = format!("it says {}, the search {found}", worth.objective());
             return Err(OptimiseError::Refused(detail));
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Who goes where, of those that are not there already.

@@ -9,6 +9,8 @@ mod rules;
 
 use cluster::assignment::Problem;
 use cluster::{HostIx, VmIx};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What is wrong with an assignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,22 +76,18 @@ pub fn assignment(
     if !faults.is_empty() {
         return Err(faults);
     }
-    let mut faults = capacities(problem, hosts);
-    for (vm, &host) in (0..).zip(hosts) {
-        let allowed = problem.vms[vm as usize].allowed.as_ref();
-        if allowed.is_some_and(|allowed| !allowed.contains(&host)) {
-            faults.push(AssignmentViolation::NotAllowed { vm, host: host.0 });
-        }
-    }
+    let in_use = InUse::of(problem, hosts);
+    let mut faults = capacities(problem, &in_use);
+    faults.extend(not_allowed(problem, hosts));
     for (row, rule) in problem.rules.iter().enumerate() {
-        faults.extend(rules::broken(problem, hosts, row, rule));
+        faults.extend(rules::broken(problem, hosts, &in_use, row, rule));
     }
     faults.extend(links::overloaded(problem, hosts));
     if !faults.is_empty() {
         return Err(faults);
     }
-    let goals = problem.goals.iter().map(|goal| goals::worth(problem, hosts, goal)).collect();
-    Ok(AssignmentWorth { goals })
+    let worth = |goal| goals::worth(problem, hosts, &in_use, goal);
+    Ok(AssignmentWorth { goals: problem.goals.iter().map(worth).collect() })
 }
 
 fn rows(problem: &Problem, hosts: &[HostIx]) -> Vec<AssignmentViolation> {
@@ -107,32 +105,69 @@ fn rows(problem: &Problem, hosts: &[HostIx]) -> Vec<AssignmentViolation> {
     strange.map(fault).collect()
 }
 
-/// What is used on each host: by the VMs that are on it, and by those that left it.
-fn usage(problem: &Problem, hosts: &[HostIx]) -> (Vec<Vec<u64>>, Vec<Vec<u64>>) {
-    let nothing = vec![vec![0; problem.resources.len()]; problem.hosts.len()];
-    let (mut here, mut left) = (nothing.clone(), nothing);
-    for (vm, &host) in (0..).zip(hosts) {
-        let initial = problem.vms[vm as usize].initial;
-        for (resource, demand) in problem.demand(VmIx(vm)).iter().enumerate() {
-            here[host.0 as usize][resource] += demand;
-            if let Some(initial) = initial
-                && initial != host
-                && problem.resources[resource].transient
-            {
-                left[initial.0 as usize][resource] += demand;
-            }
+/// VMs on hosts that are not on their list. A list that many VMs share is looked through once.
+fn not_allowed(problem: &Problem, hosts: &[HostIx]) -> Vec<AssignmentViolation> {
+    let mut lists: HashMap<*const [HostIx], Vec<bool>> = HashMap::new();
+    let mut faults = Vec::new();
+    for ((vm, row), host) in (0..).zip(&problem.vms).zip(hosts) {
+        let Some(allowed) = &row.allowed else { continue };
+        let listed = lists.entry(Arc::as_ptr(allowed)).or_insert_with(|| {
+            let mut listed = vec![false; problem.hosts.len()];
+            allowed.iter().for_each(|host| listed[host.0 as usize] = true);
+            listed
+        });
+        if !listed[host.0 as usize] {
+            faults.push(AssignmentViolation::NotAllowed { vm, host: host.0 });
         }
     }
-    (here, left)
+    faults
 }
 
-fn capacities(problem: &Problem, hosts: &[HostIx]) -> Vec<AssignmentViolation> {
-    let (here, left) = usage(problem, hosts);
+/// What is used on each host.
+struct InUse {
+    /// By the VMs that are on it.
+    here: Vec<Vec<u64>>,
+    /// By those that left it.
+    left: Vec<Vec<u64>>,
+    /// By those that are on it and by VMs that are no rows.
+    in_all: Vec<Vec<u64>>,
+    /// Whether it has a VM, row or not.
+    active: Vec<bool>,
+}
+
+impl InUse {
+    fn of(problem: &Problem, hosts: &[HostIx]) -> Self {
+        let nothing = vec![vec![0; problem.resources.len()]; problem.hosts.len()];
+        let (mut here, mut left) = (nothing.clone(), nothing);
+        let mut active = vec![false; problem.hosts.len()];
+        for (vm, &host) in (0..).zip(hosts) {
+            let initial = problem.vms[vm as usize].initial;
+            active[host.0 as usize] = true;
+            for (resource, demand) in problem.demand(VmIx(vm)).iter().enumerate() {
+                here[host.0 as usize][resource] += demand;
+                if let Some(initial) = initial
+                    && initial != host
+                    && problem.resources[resource].transient
+                {
+                    left[initial.0 as usize][resource] += demand;
+                }
+            }
+        }
+        let mut in_all = here.clone();
+        for (host, standing) in problem.standing.iter().enumerate() {
+            active[host] |= standing.vms > 0;
+            in_all[host].iter_mut().zip(&standing.used).for_each(|(all, used)| *all += used);
+        }
+        Self { here, left, in_all, active }
+    }
+}
+
+fn capacities(problem: &Problem, in_use: &InUse) -> Vec<AssignmentViolation> {
     let mut faults = Vec::new();
     for (host, row) in (0..).zip(&problem.hosts) {
         for (resource, &capacity) in (0..).zip(&row.capacity) {
-            let used = here[host as usize][resource as usize];
-            let moving = used + left[host as usize][resource as usize];
+            let used = in_use.here[host as usize][resource as usize];
+            let moving = used + in_use.left[host as usize][resource as usize];
             if used > capacity {
                 faults.push(AssignmentViolation::OverCapacity { host, resource, used, capacity });
             } else if moving > capacity {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::service::Service;
 use axum::extract::State as Handle;
 use axum::http::StatusCode;
-use cluster::{Decision, Dimensions, Vm, VmKey};
+use cluster::{Bindings, Decision, Dimensions, Name, Vm, VmKey};
 use engine::{DecisionId, Hold, Outcome, PlaceRequest, Placement, Request, Tables};
 use optimise::timed;
 use solver::assignment::{Budget, Deadline};
@@ -53,7 +53,37 @@ async fn place(
     };
     let placed = placement.host.is_some() && !ask.dry_run;
     let status = if placed { StatusCode::CREATED } else { StatusCode::OK };
-    answer(status, &shown(&placement, &key, &service.dimensions()))
+    let mut placed = [shown(&placement, &key, &service.dimensions())];
+    link_scores(&service, [placement.decision.as_deref()].into_iter(), &mut placed).await?;
+    let [placed] = placed;
+    answer(status, &placed)
+}
+
+/// Says how near the GPUs are that VMs were given, by what their hosts report now.
+async fn link_scores(
+    service: &Service,
+    decisions: impl Iterator<Item = Option<&Decision>>,
+    shown: &mut [PlacementAnswer],
+) -> Result<(), Failure> {
+    let several = |decision: &Decision| {
+        let bindings = decision.bindings().filter(|bindings| bindings.gpus.len() > 1)?;
+        Some((decision.host()?.clone(), Arc::clone(bindings)))
+    };
+    let bound: Vec<_> = decisions.map(|decision| decision.and_then(several)).collect();
+    if bound.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let links = service.look(move |core| {
+        let link = |(host, bindings): (Name, Arc<Bindings>)| {
+            let (_, entry) = core.state().find_host(&host)?;
+            bindings.gpu_link(&entry.host.hardware)
+        };
+        bound.into_iter().map(|bound| bound.and_then(link)).collect::<Vec<_>>()
+    });
+    for (shown, link) in shown.iter_mut().zip(links.await?) {
+        shown.link_score = link;
+    }
+    Ok(())
 }
 
 /// Find hosts for many VMs, each with the ones before it in place.
@@ -90,8 +120,10 @@ async fn place_batch(
         placements = placed.into_iter().map(|(_, placement)| placement).collect();
     }
     let dimensions = service.dimensions();
-    let decisions: Vec<PlacementAnswer> =
+    let mut decisions: Vec<PlacementAnswer> =
         placements.iter().zip(&keys).map(|(it, key)| shown(it, key, &dimensions)).collect();
+    let made = placements.iter().map(|placement| placement.decision.as_deref());
+    link_scores(&service, made, &mut decisions).await?;
     let placed = decisions.iter().filter(|decision| decision.host_id.is_some()).count();
     let rejected = decisions.len().saturating_sub(placed);
     let outcome = match (placed, rejected) {
@@ -173,7 +205,10 @@ async fn decision(Handle(service): Handle<Service>, Id(id): Id) -> Answer {
     let wanted = DecisionId::parse(&id).ok_or_else(unknown)?;
     let placing = service.recall(move |history| history.placing(wanted)).await?;
     let placing = placing.ok_or_else(unknown)?;
-    let shown = decided(&placing.decision, wanted, placing.hold.as_ref(), &service.dimensions());
+    let dimensions = service.dimensions();
+    let mut shown = [decided(&placing.decision, wanted, placing.hold.as_ref(), &dimensions)];
+    link_scores(&service, [Some(&placing.decision)].into_iter(), &mut shown).await?;
+    let [shown] = shown;
     answer(StatusCode::OK, &shown)
 }
 

@@ -187,6 +187,11 @@ impl Model {
         self.fixed[vm as usize]
     }
 
+    /// Whether a rule counts this VM where it is; spare room is asked of whoever comes.
+    pub(crate) fn is_in_a_rule(&self, vm: u32) -> bool {
+        !self.tallies.of(vm).is_empty() || !self.networks.of(vm).is_empty()
+    }
+
     /// VMs that may have more than one host, lowest first.
     pub(crate) fn movable(&self) -> &[u32] {
         &self.movable

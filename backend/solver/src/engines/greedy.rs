@@ -90,7 +90,7 @@ fn attempt<'m>(
 
 /// Places a VM where it costs least; if that breaks a rule which others do not, on the cheapest of
 /// those. VMs that come later may make a rule good, but finding them takes long in large fleets.
-fn place(state: &mut State<'_>, vm: u32, cheapest: u32) {
+pub(super) fn place(state: &mut State<'_>, vm: u32, cheapest: u32) {
     let before = state.broken();
     state.place(vm, cheapest);
     let model = state.model();

@@ -1,6 +1,6 @@
 //! Where searches start from: what runs now, what greed finds, or anything that is allowed.
 
-use super::greedy::{by_size, cheapest, mend};
+use super::greedy::{by_size, cheapest, mend, place};
 use super::{Engine, Greedy, Task};
 use crate::assignment::{Budget, Model, NOWHERE, State};
 use crate::dice::Dice;
@@ -65,6 +65,8 @@ pub struct Begun {
     pub left: Vec<u32>,
     /// Whether nothing is broken but that some are left.
     pub holds: bool,
+    /// The worth of what is placed.
+    pub objective: i64,
 }
 
 /// Places VMs to come beside those that run, the largest first. A VM that finds no room is left,
@@ -78,42 +80,43 @@ pub fn begin(model: &Model, budget: &Budget) -> Begun {
     for vm in to_come {
         let host = if budget.is_over() { None } else { cheapest(&state, vm) };
         match host {
-            Some(host) => state.place(vm, host),
+            Some(host) => place(&mut state, vm, host),
             None => left.push(vm),
         }
     }
     // Rules that need others, such as being together, may have nobody to hold them.
-    for vm in (0..model.vms() as u32).filter(|&vm| model.initial(vm) == NOWHERE) {
-        let (broken, host) = (state.broken(), state.host_of(vm));
-        if broken == 0 {
+    let bound = |vm: &u32| model.initial(*vm) == NOWHERE && model.is_in_a_rule(*vm);
+    for vm in (0..model.vms() as u32).filter(bound) {
+        if state.broken() == 0 || budget.is_over() {
             break;
         }
-        if host == NOWHERE {
-            continue;
-        }
-        state.remove(vm);
-        let held = |state: &mut State<'_>, to: u32| {
-            state.place(vm, to);
-            let held = state.broken() < broken;
-            if !held {
-                state.remove(vm);
-            }
-            held
-        };
-        let hosts = 0..model.hosts() as u32;
-        let mut hosts =
-            hosts.filter(|&to| to != host && state.fits(vm, to)).collect::<Vec<_>>().into_iter();
-        if hosts.any(|to| held(&mut state, to)) {
-            continue;
-        }
-        if state.broken() < broken {
+        if state.host_of(vm) != NOWHERE && !hold(&mut state, vm) {
             left.push(vm);
-        } else {
-            state.place(vm, host);
         }
     }
     let holds = left.is_empty() && state.is_feasible();
-    Begun { hosts: state.assignment().to_vec(), left, holds }
+    Begun { hosts: state.assignment().to_vec(), objective: state.objective(), left, holds }
+}
+
+/// Puts a VM where less is broken, if there is such a host. False if it had to be taken out: then
+/// less is broken without it than with it anywhere.
+fn hold(state: &mut State<'_>, vm: u32) -> bool {
+    let (broken, host) = (state.broken(), state.host_of(vm));
+    state.remove(vm);
+    for to in 0..state.model().hosts() as u32 {
+        if to != host && state.fits(vm, to) {
+            state.place(vm, to);
+            if state.broken() < broken {
+                return true;
+            }
+            state.remove(vm);
+        }
+    }
+    if state.broken() < broken {
+        return false;
+    }
+    state.place(vm, host);
+    true
 }
 
 /// VMs in an order that is drawn, each on a host that is drawn of those that may take it. What

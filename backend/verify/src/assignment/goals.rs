@@ -1,37 +1,16 @@
 //! What an assignment is worth by each goal, added up from nothing.
 
+use super::InUse;
 use cluster::assignment::{
     Curves, End, Far, Goal, NO_DOMAIN, Outages, PARTS, Pair, Problem, Rates, Traffic,
 };
 use cluster::{HostIx, VmIx};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is in use on each host, also by VMs that are no rows.
-fn used(problem: &Problem, hosts: &[HostIx]) -> Vec<Vec<u64>> {
-    let (mut here, _) = super::usage(problem, hosts);
-    for (here, standing) in here.iter_mut().zip(&problem.standing) {
-        here.iter_mut().zip(&standing.used).for_each(|(here, used)| *here += used);
-    }
-    here
-}
-
-/// Hosts with a VM, row or not.
-fn active(problem: &Problem, hosts: &[HostIx]) -> BTreeSet<usize> {
-    let standing = problem.standing.iter().enumerate().filter(|(_, standing)| standing.vms > 0);
-    hosts.iter().map(|host| host.0 as usize).chain(standing.map(|(host, _)| host)).collect()
-}
-
 /// What each host draws.
-fn drawn(
-    problem: &Problem,
-    hosts: &[HostIx],
-    here: &[Vec<u64>],
-    resource: usize,
-    curves: &Curves,
-) -> Vec<i128> {
-    let active = active(problem, hosts);
+fn drawn(problem: &Problem, in_use: &InUse, resource: usize, curves: &Curves) -> Vec<i128> {
     let draws = |host: usize| {
-        if !active.contains(&host) {
+        if !in_use.active[host] {
             return 0;
         }
         let points = &curves.points[curves.of_host[host] as usize];
@@ -40,7 +19,7 @@ fn drawn(
             return i128::from(points[0]);
         }
         let steps = points.len() as i128 - 1;
-        let place = i128::from(here[host][resource]) * steps;
+        let place = i128::from(in_use.in_all[host][resource]) * steps;
         // The last step includes its end.
         let mut step = 0;
         while step + 1 < steps && (step + 1) * whole <= place {
@@ -97,8 +76,8 @@ fn lost(problem: &Problem, hosts: &[HostIx], outages: &Outages) -> i128 {
     lost
 }
 
-pub(super) fn worth(problem: &Problem, hosts: &[HostIx], goal: &Goal) -> i64 {
-    let here = used(problem, hosts);
+pub(super) fn worth(problem: &Problem, hosts: &[HostIx], in_use: &InUse, goal: &Goal) -> i64 {
+    let here = &in_use.in_all;
     let capacity = |host: usize, resource: usize| problem.whole(host, resource);
     let free = |host: usize, resource: u32| {
         let resource = resource as usize;
@@ -107,8 +86,8 @@ pub(super) fn worth(problem: &Problem, hosts: &[HostIx], goal: &Goal) -> i64 {
     let every_host = 0..problem.hosts.len();
     let worth: i128 = match goal {
         Goal::Energy { resource, hosts: powers } => {
-            let active = active(problem, hosts);
-            let idle: i128 = active.iter().map(|&host| i128::from(powers[host].idle)).sum();
+            let on = every_host.filter(|&host| in_use.active[host]);
+            let idle: i128 = on.map(|host| i128::from(powers[host].idle)).sum();
             let work = (0..).zip(hosts).map(|(vm, host)| {
                 let host = host.0 as usize;
                 let whole = i128::from(capacity(host, *resource as usize));
@@ -164,10 +143,9 @@ pub(super) fn worth(problem: &Problem, hosts: &[HostIx], goal: &Goal) -> i64 {
             cost + busiest.as_ref().map_or(0, |busiest| i128::from(busiest.weight) * most)
         }
         Goal::Power { resource, curves, keep_on } => {
-            let drawn = drawn(problem, hosts, &here, *resource as usize, curves);
-            let active = active(problem, hosts);
+            let drawn = drawn(problem, in_use, *resource as usize, curves);
             let mut spares: Vec<u64> = every_host
-                .filter(|host| !active.contains(host))
+                .filter(|&host| !in_use.active[host])
                 .map(|host| curves.points[curves.of_host[host] as usize][0])
                 .collect();
             spares.sort_unstable();
@@ -175,7 +153,7 @@ pub(super) fn worth(problem: &Problem, hosts: &[HostIx], goal: &Goal) -> i64 {
             drawn.iter().sum::<i128>() + spares.map(|&first| i128::from(first)).sum::<i128>()
         }
         Goal::Heat { resource, curves, scope, limits } => {
-            let drawn = drawn(problem, hosts, &here, *resource as usize, curves);
+            let drawn = drawn(problem, in_use, *resource as usize, curves);
             let mut in_domain: BTreeMap<u32, i128> = BTreeMap::new();
             for (host, drawn) in (0..).zip(drawn) {
                 *in_domain.entry(problem.domain(*scope, HostIx(host))).or_insert(0) += drawn;

@@ -1,6 +1,6 @@
 //! Rules of an assignment, each read as `cluster::assignment::Rule` words it.
 
-use super::{AssignmentViolation, links, usage};
+use super::{AssignmentViolation, InUse, links};
 use cluster::assignment::{NO_DOMAIN, Problem, Rule, Scope};
 use cluster::{HostIx, VmIx};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,17 +39,22 @@ impl Look<'_> {
         lost.map(|vm| AssignmentViolation::Homeless { rule, vm: vm.0 }).collect()
     }
 
-    /// Other VMs of a group in the domain that a VM is in.
-    fn others(&self, vm: VmIx, group: u32) -> Option<(u32, usize)> {
-        let domain = self.domain(vm)?;
-        let there = |other: &VmIx| *other != vm && self.domain(*other) == Some(domain);
-        Some((domain, self.group(group).iter().filter(|other| there(other)).count()))
+    /// For each VM of a group that is in a domain: how many others of another group are there.
+    fn neighbours(&self, group: u32, others: u32) -> Vec<(VmIx, u32, usize)> {
+        let (counts, members) = (self.counts(others), self.group(others));
+        let found = self.group(group).into_iter().filter_map(|vm| {
+            let domain = self.domain(vm)?;
+            let there = counts.get(&domain).copied().unwrap_or(0);
+            Some((vm, domain, there - usize::from(members.contains(&vm))))
+        });
+        found.collect()
     }
 }
 
 pub(super) fn broken(
     problem: &Problem,
     hosts: &[HostIx],
+    in_use: &InUse,
     rule: usize,
     what: &Rule,
 ) -> Vec<AssignmentViolation> {
@@ -89,19 +94,22 @@ pub(super) fn broken(
             }
         }
         Rule::Away { from, .. } => {
-            for vm in look.group(group) {
-                if let Some((domain, others)) = look.others(vm, *from).filter(|found| found.1 > 0) {
-                    faults.push(AssignmentViolation::TooNear { rule, vm: vm.0, domain, others });
-                }
-            }
+            let near = look.neighbours(group, *from).into_iter().filter(|found| found.2 > 0);
+            faults.extend(near.map(|(vm, domain, others)| AssignmentViolation::TooNear {
+                rule,
+                vm: vm.0,
+                domain,
+                others,
+            }));
         }
         Rule::Beside { with, .. } => {
             faults = look.homeless(group, rule);
-            for vm in look.group(group) {
-                if let Some((domain, 0)) = look.others(vm, *with) {
-                    faults.push(AssignmentViolation::Lonely { rule, vm: vm.0, domain });
-                }
-            }
+            let alone = look.neighbours(group, *with).into_iter().filter(|found| found.2 == 0);
+            faults.extend(alone.map(|(vm, domain, _)| AssignmentViolation::Lonely {
+                rule,
+                vm: vm.0,
+                domain,
+            }));
         }
         Rule::Skew { of, most, among, .. } => {
             faults = look.homeless(group, rule);
@@ -120,14 +128,15 @@ pub(super) fn broken(
             }
         }
         Rule::Spare { hosts: kept, keep, .. } => {
-            spared(&look, rule, group, kept, keep, &mut faults)
+            faults = spared(&look, in_use, (rule, group), kept, keep);
         }
         Rule::Network { .. } => faults = links::too_far(problem, hosts, rule, what),
         Rule::Clash { crowds, hosts: kept } => {
             let kept: BTreeSet<HostIx> = kept.iter().copied().collect();
-            let on = |host: HostIx, group: u32| {
-                look.group(group).iter().filter(|vm| hosts[vm.0 as usize] == host).count()
-            };
+            let of_host = Look { scope: Scope::Host, ..look };
+            let on_hosts: BTreeMap<u32, BTreeMap<u32, usize>> =
+                crowds.iter().map(|crowd| (crowd.group, of_host.counts(crowd.group))).collect();
+            let on = |host: HostIx, group: u32| on_hosts[&group].get(&host.0).copied().unwrap_or(0);
             let clashes = kept.into_iter().filter(|&host| {
                 crowds.iter().all(|crowd| on(host, crowd.group) >= crowd.members as usize)
             });
@@ -151,24 +160,24 @@ fn crowded(
 
 fn spared(
     look: &Look<'_>,
-    rule: usize,
-    group: u32,
+    in_use: &InUse,
+    (rule, group): (usize, u32),
     hosts: &[HostIx],
     keep: &[u64],
-    faults: &mut Vec<AssignmentViolation>,
-) {
+) -> Vec<AssignmentViolation> {
     let kept: BTreeSet<HostIx> = hosts.iter().copied().collect();
-    let (used, _) = usage(look.problem, look.hosts);
+    let members = look.group(group);
+    let mut faults = Vec::new();
     for (resource, &keep) in keep.iter().enumerate() {
         let asks = |vm: &VmIx| {
             kept.contains(&look.hosts[vm.0 as usize]) && look.problem.demand(*vm)[resource] > 0
         };
-        if keep == 0 || !look.group(group).iter().any(asks) {
+        if keep == 0 || !members.iter().any(asks) {
             continue;
         }
         let unused = kept.iter().map(|host| {
             let row = host.0 as usize;
-            look.problem.hosts[row].capacity[resource].saturating_sub(used[row][resource])
+            look.problem.hosts[row].capacity[resource].saturating_sub(in_use.here[row][resource])
         });
         let unused = unused.sum();
         if unused < keep {
@@ -176,4 +185,5 @@ fn spared(
             faults.push(AssignmentViolation::NotSpared { rule, resource, unused, keep });
         }
     }
+    faults
 }

@@ -28,6 +28,10 @@ pub struct Csp {
 /// Dead ends before the first restart; later ones come after multiples of it.
 const PATIENCE: u64 = 200;
 
+/// Pairs of a VM and a host beyond which nothing is searched: every pair is a bit, and all are asked
+/// about before the first choice.
+const MOST_PAIRS: usize = 200_000_000;
+
 impl Engine for Csp {
     fn name(&self) -> &'static str {
         "csp"
@@ -35,7 +39,10 @@ impl Engine for Csp {
 
     fn solve(&self, task: Task<'_>, budget: &mut Budget) -> Outcome {
         let bound = task.model.bound();
-        let mut search = Search::new(*self, task);
+        if task.model.vms().saturating_mul(task.model.hosts()) > MOST_PAIRS {
+            return Outcome::nothing(self.name(), task.model);
+        }
+        let mut search = Search::new(*self, task, budget);
         if let Some(start) = task.start {
             search.best = Some((State::new(task.model, start).objective(), start.to_vec()));
         }
@@ -96,16 +103,19 @@ enum Pass {
 }
 
 impl<'a> Search<'a> {
-    fn new(csp: Csp, task: Task<'a>) -> Self {
+    fn new(csp: Csp, task: Task<'a>, budget: &Budget) -> Self {
         let (model, classes) = (task.model, Classes::of(task.problem));
         let hosts = 0..model.hosts() as u32;
         let least = |vm| {
+            if budget.is_over() {
+                return 0;
+            }
             let allowed = hosts.clone().filter(|&host| model.allows(vm, host));
             allowed.map(|host| model.goals.vm(vm, host)).min().unwrap_or(0)
         };
         Self {
             first: csp.first,
-            branch: Branch::root(model),
+            branch: Branch::root(model, budget),
             best: None,
             hardness: vec![0; model.vms()],
             equal_vms: members(&classes.vms),
@@ -135,10 +145,10 @@ impl<'a> Search<'a> {
 
     fn pass(&mut self, budget: &mut Budget, patience: u64) -> Pass {
         let root = self.branch.domains.mark();
-        let result = if self.branch.begin().is_err() {
-            Pass::Complete
-        } else {
-            self.descend(budget, patience)
+        let result = match self.branch.begin() {
+            Ok(()) => self.descend(budget, patience),
+            Err(DeadEnd) if budget.is_over() => Pass::Over,
+            Err(DeadEnd) => Pass::Complete,
         };
         self.levels.clear();
         self.branch.back(0, root);
@@ -161,7 +171,11 @@ impl<'a> Search<'a> {
                 let (vm, placed, mark) = (level.vm, level.placed, level.mark);
                 level.refuted.push(host);
                 self.branch.back(placed, mark);
-                if self.rule_out(vm, host).is_err() {
+                let refused = self.rule_out(vm, host).is_err();
+                if budget.is_over() {
+                    return Pass::Over;
+                }
+                if refused {
                     self.levels.pop();
                     continue;
                 }
@@ -198,6 +212,9 @@ impl<'a> Search<'a> {
                 return Pass::Over;
             }
             forward = self.branch.choose(vm, host).is_ok() && !self.is_hopeless();
+            if !forward && budget.is_over() {
+                return Pass::Over;
+            }
             if !forward {
                 dead_ends += 1;
                 self.hardness[vm as usize] += 1;

@@ -5,7 +5,7 @@
 
 use super::domains::Domains;
 use super::nogoods::Nogoods;
-use crate::assignment::{Model, NOWHERE, State};
+use crate::assignment::{Budget, Model, NOWHERE, State};
 
 /// A branch of the search: what is placed, what is still possible, and how to go back.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Branch<'m> {
     queue: Queue,
     /// Sums over the fleet are looked at if they are cheap beside everything else.
     sums: bool,
+    /// What follows from one choice may be long: it ends with the search.
+    budget: Budget,
 }
 
 /// Tallies to look at again, each once.
@@ -27,7 +29,8 @@ struct Queue {
     is_waiting: Vec<bool>,
 }
 
-/// A branch that has no solution.
+/// A branch that has no solution, or that there was no time to follow: whoever is told asks the
+/// budget which of them it is, because time that is over stays over.
 #[derive(Debug)]
 pub(super) struct DeadEnd;
 
@@ -35,7 +38,7 @@ pub(super) struct DeadEnd;
 const MOST_VMS_FOR_SUMS: usize = 1_000;
 
 impl<'m> Branch<'m> {
-    pub(super) fn root(model: &'m Model) -> Self {
+    pub(super) fn root(model: &'m Model, budget: &Budget) -> Self {
         let tallies = model.tallies.all().len();
         Self {
             state: State::empty(model),
@@ -44,6 +47,7 @@ impl<'m> Branch<'m> {
             placed: Vec::new(),
             queue: Queue { waiting: Vec::new(), is_waiting: vec![false; tallies] },
             sums: model.vms() <= MOST_VMS_FOR_SUMS,
+            budget: budget.clone(),
         }
     }
 
@@ -57,6 +61,7 @@ impl<'m> Branch<'m> {
         let singles: Vec<_> = self.nogoods.single().collect();
         singles.into_iter().for_each(|(vm, host)| self.forbid(vm, host));
         for vm in 0..model.vms() as u32 {
+            self.in_time()?;
             for host in 0..model.hosts() as u32 {
                 if self.domains.contains(vm, host) && !self.state.fits(vm, host) {
                     self.forbid(vm, host);
@@ -119,11 +124,17 @@ impl<'m> Branch<'m> {
         self.state.host_of(vm) != NOWHERE
     }
 
+    fn in_time(&self) -> Result<(), DeadEnd> {
+        if self.budget.is_over() { Err(DeadEnd) } else { Ok(()) }
+    }
+
     /// Until nothing follows any more. VMs from the `first` placed on are news.
     fn settle(&mut self, mut first: usize) -> Result<(), DeadEnd> {
         loop {
+            self.in_time()?;
             while let Some(&vm) = self.placed.get(first) {
                 first += 1;
+                self.in_time()?;
                 self.after_placing(vm)?;
             }
             if let Some(tally) = self.queue.next() {

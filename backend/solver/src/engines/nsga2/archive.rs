@@ -59,8 +59,12 @@ impl<const N: usize> Archive<N> {
         self.hosts = order.iter().map(|&row| std::mem::take(&mut self.hosts[row])).collect();
     }
 
-    pub(super) fn into_placements(self) -> impl Iterator<Item = Vec<u32>> {
-        self.hosts.into_iter()
+    /// Placements, the best by the first value first.
+    pub(super) fn into_placements(mut self) -> impl Iterator<Item = Vec<u32>> {
+        let mut order: Vec<usize> = (0..self.worths.len()).collect();
+        let first = |row: usize| self.worths[row].values[0];
+        order.sort_by(|&a, &b| first(a).total_cmp(&first(b)).then(a.cmp(&b)));
+        order.into_iter().map(move |row| std::mem::take(&mut self.hosts[row]))
     }
 
     /// At most `size` of them that together dominate most of the box below `worst`: always the one
