@@ -72,6 +72,27 @@ async fn an_answer_names_the_parts_and_the_vm_and_the_host_show_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_says_how_near_its_gpus_are() {
+    let world = fleet().await;
+    let mut near = server();
+    near["id"] = json!("h2");
+    for gpu in [0, 1] {
+        near["hardware"]["gpus"][gpu]["nvlink_group"] = json!(7);
+    }
+    assert_eq!(world.send("POST /v1/hosts", &near.to_string()).await.status, 201);
+    let clique = place(&world, "a", json!({"gpus": {"count": 2, "together": "nvlink_clique"}})).await;
+    assert_eq!((&clique["host_id"], &clique["link_score"]), (&json!("h2"), &json!(3)), "{clique}");
+    let apart = place(&world, "b", json!({"gpus": {"count": 2}})).await;
+    assert_eq!((&apart["host_id"], &apart["link_score"]), (&json!("h1"), &json!(0)), "{apart}");
+    let again =
+        world.get(&format!("/v1/decisions/{}", apart["decision_id"].as_str().unwrap_or("")));
+    assert_eq!(again.await.json()["link_score"], 0);
+    let none = place(&world, "c", json!({"cores": "exclusive"})).await;
+    assert_eq!(none.get("link_score"), None, "{none}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn shares_and_pieces_of_gpus_are_counted_out() {
     let world = fleet().await;
     let share = place(&world, "a", json!({"gpus": {"milli": 400}})).await;
