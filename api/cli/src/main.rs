@@ -24,6 +24,7 @@ mod policy;
 mod progress;
 mod replay;
 mod serve;
+mod simulate;
 mod solve;
 mod state;
 mod verify;
@@ -102,6 +103,9 @@ enum Verb {
     /// Place recorded arrivals of a public trace, and report how well and how fast
     #[command(subcommand)]
     Replay(replay::Replay),
+    /// Let recorded demand go by, and steer through it
+    #[command(subcommand)]
+    Simulate(simulate::Simulate),
     /// Break a simulated service on purpose
     #[command(subcommand)]
     Chaos(chaos::Chaos),
@@ -129,6 +133,7 @@ fn main() -> ExitCode {
         Verb::Restore(restore) => restore.run(),
         Verb::Config(config) => config.run(),
         Verb::Replay(replay) => replay.run(),
+        Verb::Simulate(simulate) => simulate.run(),
         Verb::Solve(solve) => solve.run(),
         Verb::Chaos(chaos) => chaos.run(),
         Verb::Bench(bench) => bench.run(),

@@ -4,5 +4,6 @@ pub mod consolidation;
 pub mod gpu_trace;
 pub mod numa_trace;
 pub mod placement;
+pub mod planetlab;
 pub mod reassignment;
 pub mod table;

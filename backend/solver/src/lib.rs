@@ -43,6 +43,7 @@ mod score;
 mod sizes;
 pub mod slots;
 mod standing;
+pub mod steering;
 mod tally;
 pub mod topology;
 mod wishes;
