@@ -23,7 +23,7 @@ impl Model for Mstl {
     }
 
     fn fit(&self, history: &[f64], seasons: &[usize]) -> Box<dyn Fitted> {
-        seasoned(history, seasons, |rest| INNER.fit(rest, &[]))
+        seasoned(history, seasons, |rest| INNER.fit(rest, seasons))
             .map_or_else(|| INNER.fit(history, &[]), |fitted| Box::new(fitted) as Box<dyn Fitted>)
     }
 }
@@ -71,7 +71,7 @@ impl Fitted for Seasoned {
     }
 
     fn refit(&self, history: &[f64], seasons: &[usize]) -> Box<dyn Fitted> {
-        seasoned(history, seasons, |rest| self.inner.refit(rest, &[])).map_or_else(
+        seasoned(history, seasons, |rest| self.inner.refit(rest, seasons)).map_or_else(
             || Mstl.fit(history, seasons),
             |fitted| Box::new(fitted) as Box<dyn Fitted>,
         )

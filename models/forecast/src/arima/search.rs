@@ -186,7 +186,7 @@ impl<'a> Walk<'a> {
         let criterion = n * (found.squares / n).max(1e-300).ln()
             + 2.0 * k
             + 2.0 * k * (k + 1.0) / (n - k - 1.0);
-        let sound = found.coefficients.roots_beyond(NEAREST_ROOT, self.base.season);
+        let sound = found.coefficients.roots_beyond(NEAREST_ROOT);
         (if sound { criterion } else { f64::INFINITY }, found.at)
     }
 }

@@ -173,14 +173,12 @@ fn start_of(history: &[f64], shape: Shape, season: usize) -> State {
             Vec::new()
         }
         Season::Additive => {
-            let seen = &history[..history.len().min(6 * season)];
-            let factors = decompose::summands(seen, season);
+            let factors = decompose::summands(first_seasons(history, season), season);
             first.iter_mut().enumerate().for_each(|(t, v)| *v -= factors[t % season]);
             factors
         }
         Season::Multiplicative => {
-            let seen = &history[..history.len().min(6 * season)];
-            let factors = decompose::factors(seen, season);
+            let factors = decompose::factors(first_seasons(history, season), season);
             first.iter_mut().enumerate().for_each(|(t, v)| *v /= factors[t % season]);
             factors
         }
@@ -191,4 +189,9 @@ fn start_of(history: &[f64], shape: Shape, season: usize) -> State {
         _ => (level - slope, slope),
     };
     State { level, trend, season: factors, next: 0 }
+}
+
+/// Six seasons, or less: the newest third is for judging what was learned from the others.
+fn first_seasons(history: &[f64], season: usize) -> &[f64] {
+    &history[..(6 * season).min((history.len() * 2 / 3).max(2 * season)).min(history.len())]
 }

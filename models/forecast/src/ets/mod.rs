@@ -1,6 +1,7 @@
-//! Exponential smoothing with error, trend and season (ETS), the shape chosen by the corrected
-//! information criterion; simple and damped smoothing are two of its shapes.
+//! Exponential smoothing with error, trend and season (ETS), the shape chosen by what it would
+//! have said of the recent past; simple and damped smoothing are two of its shapes.
 
+mod choice;
 mod fit;
 mod shape;
 
@@ -48,14 +49,8 @@ impl Model for Ets {
         if history.len() < FEWEST {
             return LastValue.fit(history, seasons);
         }
-        let season = if self.without_season { 1 } else { usable_season(history, seasons) };
-        let shapes = candidates(history, season);
-        let compared = shapes.iter().map(|&shape| {
-            let estimate = fit::fit(history, shape, season, None, COMPARE);
-            (estimate.criterion, estimate)
-        });
-        let best = compared.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, estimate)| estimate);
-        let Some(best) = best else { return LastValue.fit(history, seasons) };
+        let best = choice::choose(history, seasons, self.without_season);
+        let Some((best, season)) = best else { return LastValue.fit(history, seasons) };
         let fitted = finish(history, best.shape, season, Some(&best), FINISH);
         Box::new(Smoothed { without_season: self.without_season, ..fitted })
     }
@@ -88,33 +83,6 @@ fn fit_shape(shape: Shape, history: &[f64], seasons: &[usize]) -> Box<dyn Fitted
     Box::new(finish(history, shape, 1, None, FINISH))
 }
 
-/// The shortest season is the one that smoothing can follow; it has to be seen three times.
-fn usable_season(history: &[f64], seasons: &[usize]) -> usize {
-    seasons.iter().copied().filter(|&m| m > 1 && 3 * m <= history.len()).min().unwrap_or(1)
-}
-
-fn candidates(history: &[f64], season: usize) -> Vec<Shape> {
-    let positive = history.iter().all(|value| *value > 0.0);
-    let seasons: &[Season] = match (season > 1, positive) {
-        (false, _) => &[Season::None],
-        (true, false) => &[Season::None, Season::Additive],
-        (true, true) => &[Season::None, Season::Additive, Season::Multiplicative],
-    };
-    let mut shapes = Vec::new();
-    for &season in seasons {
-        for trend in [Trend::None, Trend::Additive, Trend::Damped] {
-            // Additive noise around a multiplied season is numerically fragile.
-            if season != Season::Multiplicative {
-                shapes.push(Shape { noise: Noise::Additive, trend, season });
-            }
-            if positive {
-                shapes.push(Shape { noise: Noise::Multiplicative, trend, season });
-            }
-        }
-    }
-    shapes
-}
-
 fn finish(
     history: &[f64],
     shape: Shape,
@@ -142,28 +110,16 @@ fn noise_of(shape: Shape, sample: f64, expected: f64) -> f64 {
 impl Fitted for Smoothed {
     fn predict(&self, horizon: usize) -> Prediction {
         let Estimate { shape, rates, .. } = &self.estimate;
-        let season = self.state.season.len().max(1);
         let deviation = self.errors.deviation();
-        let mut points = Vec::with_capacity(horizon);
+        let points: Vec<f64> = self.state.ahead(shape.season, rates).take(horizon).collect();
         let mut spreads = Vec::with_capacity(horizon);
-        let (mut slope, mut kept, mut variance) = (0.0, 1.0, 1.0);
-        for step in 0..horizon {
-            kept *= rates.keep;
-            slope += kept * self.state.trend;
-            let base = self.state.level + slope;
-            let place = (self.state.next + step) % season;
-            let (point, factor) = match shape.season {
-                Season::None => (base, 1.0),
-                Season::Additive => (base + self.state.season[place], 1.0),
-                Season::Multiplicative => {
-                    (base * self.state.season[place], self.state.season[place].abs())
-                }
+        let mut variance = 1.0;
+        for (step, point) in points.iter().enumerate() {
+            let scale = match (shape.noise, shape.season) {
+                (Noise::Multiplicative, _) => point.abs(),
+                (Noise::Additive, Season::Multiplicative) => self.state.season_at(step).abs(),
+                (Noise::Additive, _) => 1.0,
             };
-            let scale = match shape.noise {
-                Noise::Additive => factor,
-                Noise::Multiplicative => point.abs(),
-            };
-            points.push(point);
             spreads.push(deviation * scale * f64::sqrt(variance));
             variance += self.weight_of_error(step + 1).powi(2);
         }
@@ -177,8 +133,8 @@ impl Fitted for Smoothed {
     }
 
     fn refit(&self, history: &[f64], seasons: &[usize]) -> Box<dyn Fitted> {
-        let season = if self.without_season { 1 } else { usable_season(history, seasons) };
-        if history.len() < FEWEST || (season != self.season && self.season > 1) {
+        let still = self.season < 2 || choice::usable(history, seasons).contains(&self.season);
+        if history.len() < FEWEST || !still {
             return Ets { without_season: self.without_season }.fit(history, seasons);
         }
         let warm = Some(&self.estimate);

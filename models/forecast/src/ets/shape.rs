@@ -119,6 +119,30 @@ impl State {
         expected
     }
 
+    /// What is expected of the coming samples, without end.
+    pub fn ahead<'a>(
+        &'a self,
+        season: Season,
+        rates: &'a Rates,
+    ) -> impl Iterator<Item = f64> + use<'a> {
+        let (mut slope, mut kept) = (0.0, 1.0);
+        (0..).map(move |step| {
+            kept *= rates.keep;
+            slope += kept * self.trend;
+            let base = self.level + slope;
+            match season {
+                Season::None => base,
+                Season::Additive => base + self.season_at(step),
+                Season::Multiplicative => base * self.season_at(step),
+            }
+        })
+    }
+
+    /// The season's part in the sample `step` after the coming one.
+    pub fn season_at(&self, step: usize) -> f64 {
+        self.season[(self.next + step) % self.season.len()]
+    }
+
     fn advance(&mut self) {
         self.next += 1;
         if self.next == self.season.len() {
