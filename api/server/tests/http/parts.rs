@@ -80,7 +80,8 @@ async fn an_answer_says_how_near_its_gpus_are() {
         near["hardware"]["gpus"][gpu]["nvlink_group"] = json!(7);
     }
     assert_eq!(world.send("POST /v1/hosts", &near.to_string()).await.status, 201);
-    let clique = place(&world, "a", json!({"gpus": {"count": 2, "together": "nvlink_clique"}})).await;
+    let clique =
+        place(&world, "a", json!({"gpus": {"count": 2, "together": "nvlink_clique"}})).await;
     assert_eq!((&clique["host_id"], &clique["link_score"]), (&json!("h2"), &json!(3)), "{clique}");
     let apart = place(&world, "b", json!({"gpus": {"count": 2}})).await;
     assert_eq!((&apart["host_id"], &apart["link_score"]), (&json!("h1"), &json!(0)), "{apart}");
