@@ -85,9 +85,9 @@ async fn an_answer_says_how_near_its_gpus_are() {
     assert_eq!((&clique["host_id"], &clique["link_score"]), (&json!("h2"), &json!(3)), "{clique}");
     let apart = place(&world, "b", json!({"gpus": {"count": 2}})).await;
     assert_eq!((&apart["host_id"], &apart["link_score"]), (&json!("h1"), &json!(0)), "{apart}");
-    let again =
-        world.get(&format!("/v1/decisions/{}", apart["decision_id"].as_str().unwrap_or("")));
-    assert_eq!(again.await.json()["link_score"], 0);
+    let id = apart["decision_id"].as_str().unwrap_or_default();
+    let again = world.get(&format!("/v1/decisions/{id}")).await.json();
+    assert_eq!(again["link_score"], 0, "{again}");
     let none = place(&world, "c", json!({"cores": "exclusive"})).await;
     assert_eq!(none.get("link_score"), None, "{none}");
     world.stop().await;
