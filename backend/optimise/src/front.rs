@@ -95,8 +95,8 @@ pub(crate) fn front(
     Ok(Trade { points, hypervolume, knee: knee.unwrap_or(0), outcome })
 }
 
-/// A weighted question for each of many weights. Each search begins at the point that is best for
-/// its weights of those that are there already, which are its neighbour's or a population's.
+/// A weighted question for each of many weights. Each search begins where its neighbour ended; where
+/// there are points to begin with, at the one that is best for its weights.
 fn over_weights(
     run: &Run<'_>,
     task: Task<'_>,
@@ -105,6 +105,7 @@ fn over_weights(
     found: &mut Vec<FrontPoint>,
     budget: &mut Budget,
 ) -> Result<(), OptimiseError> {
+    let bred = !found.is_empty();
     for (row, weights) in grid.iter().enumerate() {
         if budget.is_over() {
             break;
@@ -114,7 +115,8 @@ fn over_weights(
             let wish = run.ask.wishes.iter().position(|wish| wish.kind == kind);
             wish.map_or(0, |wish| weights[wish])
         });
-        let start = best.map(|best| found[best].hosts.as_slice()).or(task.start);
+        let best = if bred { best.map(|best| &found[best]) } else { found.last() };
+        let start = best.map(|best| best.hosts.as_slice()).or(task.start);
         let outcome = weighted(run, method, weights, start, row as u64, &mut part)?;
         budget.spend(outcome.steps);
         let Some(hosts) = outcome.assignment else { continue };
