@@ -261,6 +261,10 @@ pub(crate) fn refused_rightly(model: &Model, request: &Request, refusal: &Refusa
         | Refusal::Contradiction { .. }
         | Refusal::PartsRefused { .. }
         | Refusal::PolicyRefused { .. }
+        | Refusal::UnknownPlan(_)
+        | Refusal::PlanRefused { .. }
+        | Refusal::Moving { .. }
+        | Refusal::Tied { .. }
         | Refusal::IdempotencyConflict
         | Refusal::Busy { .. }
         | Refusal::DeadlinePassed

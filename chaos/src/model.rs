@@ -128,6 +128,14 @@ impl Model {
             Command::Tick => Outcome::Ticked { expired: 0 },
             Command::ReportUse(reports) => self.report_use(reports)?,
             Command::ReportVm(report) => self.report_vm(report)?,
+            // Nobody in this world makes plans; `tests/plans.rs` plays them.
+            Command::CreatePlan(_)
+            | Command::ChangePlan(_)
+            | Command::StartWave(_)
+            | Command::ReportMigration { .. }
+            | Command::SetBudget(_) => {
+                return broken(Law::Asked, "a plan that nobody asked for");
+            }
         };
         self.check_capacity()?;
         Ok(outcome)

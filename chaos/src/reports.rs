@@ -94,6 +94,7 @@ impl Model {
         let told = match fact {
             VmFact::AsRecorded => self.confirm_where_it_is(vm)?,
             VmFact::Otherwise(adoption) => self.correct(vm, adoption)?,
+            VmFact::Arrived => return broken(Law::Asked, "nobody is under way here"),
             VmFact::Gone => {
                 self.gone.insert(vm.clone(), *at_ns);
                 let known = self.guests.contains_key(vm);
@@ -207,7 +208,7 @@ impl Model {
                         let due = Vm { demand: demand.clone(), ..known.as_ref().clone() };
                         adoption.host == *host && *adoption.vm == due
                     }
-                    VmFact::Gone => false,
+                    VmFact::Gone | VmFact::Arrived => false,
                 }
             }
             _ => false,

@@ -4,7 +4,7 @@
 //! is told so and starts again from what is.
 
 use cluster::{Name, Revision, VmKey};
-use engine::{Command, Committed, DecisionId, Entry, Placing, VmFact};
+use engine::{Command, Committed, DecisionId, Entry, Placing, PlanId, VmFact};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use wire::Event;
@@ -88,6 +88,7 @@ fn told(revision: Revision, entry: &Entry) -> Vec<Event> {
         tenant: None,
         decision_id: None,
         reservation_id: None,
+        plan_id: None,
     };
     let on_host = |kind: &str, host: &Name| Event { host_id: Some(host.clone()), ..event(kind) };
     let of_vm = |kind: &str, vm: &VmKey| Event {
@@ -99,6 +100,8 @@ fn told(revision: Revision, entry: &Entry) -> Vec<Event> {
         reservation_id: Some(format!("r{reservation}")),
         ..event(kind)
     };
+    let of_plan =
+        |kind: &str, plan: PlanId| Event { plan_id: Some(plan.to_string()), ..event(kind) };
     let placed = |placing: &Placing, position: u32| {
         let host_id = placing.decision.host().cloned();
         let kind = match (&host_id, &placing.hold) {
@@ -150,6 +153,15 @@ fn told(revision: Revision, entry: &Entry) -> Vec<Event> {
                 vec![Event { host_id, ..of_vm("vm_found", &report.vm) }]
             }
             VmFact::Gone => vec![of_vm("vm_gone", &report.vm)],
+            VmFact::Arrived => vec![of_vm("vm_arrived", &report.vm)],
         },
+        Command::CreatePlan(_) => vec![of_plan("plan_created", PlanId(revision.0))],
+        Command::ChangePlan(change) => vec![of_plan("plan_changed", change.plan)],
+        Command::StartWave(start) => vec![of_plan("plan_wave_started", start.plan)],
+        Command::ReportMigration { plan, failed: None, .. } => {
+            vec![of_plan("plan_migration_done", *plan)]
+        }
+        Command::ReportMigration { plan, .. } => vec![of_plan("plan_migration_failed", *plan)],
+        Command::SetBudget(_) => vec![event("disruption_budget_set")],
     }
 }

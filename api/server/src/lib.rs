@@ -25,6 +25,7 @@ mod metrics;
 mod opening;
 mod optimisations;
 mod options;
+mod plans;
 mod policies;
 mod policy_files;
 mod reload;

@@ -169,6 +169,7 @@ fn ask(request: &OptimisationRequest) -> Ask {
         threads: 2,
         timed: request.steps.is_none(),
         max_moves: request.max_moves.and_then(|most| usize::try_from(most).ok()),
+        prices: Default::default(),
         points: pareto.then(|| usize::try_from(request.points).unwrap_or(usize::MAX)),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod novacron;
 mod optimisations;
 mod page;
 mod placements;
+mod plans;
 mod policies;
 mod reservations;
 mod slots;
@@ -46,6 +47,7 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .merge(optimisations::routes())
         .merge(fronts::routes())
         .merge(engines::routes())
+        .merge(plans::routes())
         .merge(policies::routes())
         .merge(constraints::routes())
         .merge(events::routes())

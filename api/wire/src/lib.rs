@@ -28,6 +28,7 @@ mod number;
 mod optimisations;
 mod overview;
 mod placement;
+mod plans;
 mod policies;
 mod problem;
 mod quantities;
@@ -76,6 +77,11 @@ pub use placement::{
     AlternativeView, BatchAnswer, BatchOutcome, BatchRequest, BatchSpec, JointView, Outcome,
     PlaceRequest, PlacementAnswer, PlacementSpec, RejectionCounts, ReservationState,
     ReservationView, ScoreParts, reason_word,
+};
+pub use plans::{
+    BlockedView, BudgetSpec, BudgetView, HostDiffView, MigrationStatus, MigrationView, MoveRequest,
+    MoveSpec, OnFailure, PlanDiffView, PlanKind, PlanList, PlanRequest, PlanSpec, PlanStatus,
+    PlanTotalsView, PlanView, SpentView,
 };
 pub use policies::{
     ActivationRequest, ActivationSpec, ConflictList, ConflictView, CostView, DiagnosticView,

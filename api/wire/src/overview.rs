@@ -92,6 +92,8 @@ pub struct Event {
     pub decision_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<String>,
 }
 
 /// Events after a revision, for callers that poll.

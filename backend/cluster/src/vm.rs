@@ -16,7 +16,22 @@ impl VmKey {
         let tenant = Name::new("default").expect("a constant that is a valid name");
         Self { tenant, id }
     }
+
+    /// Whether it names a stand-in and not a VM: what a VM under way has on the other host. Ids
+    /// that begin like this are never given to VMs.
+    pub fn is_stand_in(&self) -> bool {
+        self.id.as_str().starts_with(STAND_IN)
+    }
+
+    /// A stand-in of this tenant; whoever makes several gives them different numbers.
+    pub fn stand_in(tenant: Name, first: u64, second: usize) -> Self {
+        let id = Name::new(&format!("{STAND_IN}{first}-{second}"));
+        Self { tenant, id: id.expect("a prefix that is a name, digits and a hyphen") }
+    }
 }
+
+/// How ids of stand-ins begin.
+const STAND_IN: &str = "moving@";
 
 impl std::fmt::Display for VmKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

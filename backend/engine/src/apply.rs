@@ -4,6 +4,7 @@
 //! trusts that the command was validated when it was proposed, and still checks all of its own
 //! arithmetic; a command that does not apply means that log and state do not belong together.
 
+mod plans;
 mod reports;
 
 use crate::command::{Adoption, Command, Entry, Hold, Placing, Resizing};
@@ -101,6 +102,16 @@ impl Step<'_> {
             Command::SetHostHealth { host, health } => self.set_host_health(host, *health),
             Command::ReportUse(reports) => self.report_use(reports),
             Command::ReportVm(report) => self.report_vm(report),
+            Command::CreatePlan(draft) => self.create_plan(draft, actor),
+            Command::ChangePlan(change) => self.change_plan(change),
+            Command::StartWave(start) => self.start_wave(start),
+            Command::ReportMigration { plan, step, failed } => {
+                self.report_migration(*plan, *step, failed.as_deref())
+            }
+            Command::SetBudget(budget) => {
+                self.set_budget(budget);
+                Ok(())
+            }
         }
     }
 
@@ -166,8 +177,8 @@ impl Step<'_> {
 
     fn remove_host(&mut self, host: &Name) -> Result<(), Broken> {
         let ix = self.host_row(host)?;
-        let vms = self.host_mut(ix)?.vms.clone();
-        for vm in vms {
+        // Removing a VM that is under way takes its stand-in along, so the list is read anew.
+        while let Some(vm) = self.host_mut(ix)?.vms.first().copied() {
             self.remove_vm(vm)?;
         }
         self.state.hosts.remove(ix);
@@ -280,27 +291,50 @@ impl Step<'_> {
     }
 
     fn add_vm(&mut self, entry: VmEntry) -> Result<(), Broken> {
-        let (host, hold, committed) = (entry.host, entry.hold, entry.committed.clone());
         let wanted = Wanted::of(&entry.vm);
-        let inserted = self.state.vms.insert(entry);
-        let ix =
-            inserted.ok_or_else(|| self.broken("a VM of this name is there already".into()))?;
-        self.take(host, &committed)?;
-        let vms = &mut self.host_mut(host)?.vms;
-        let row = vms.partition_point(|&other| other < ix);
-        vms.insert(row, ix);
-        if let Some(Hold { reservation, expires_ms }) = hold {
-            self.state.holds.insert(reservation, ix);
-            self.state.expiries.insert((expires_ms, reservation));
-        }
-        self.changes.push(Change::VmAdded(ix));
+        self.add_entry(entry)?;
         if Arc::make_mut(&mut self.state.mix).observe(wanted).is_some() {
             self.changes.push(Change::Mix);
         }
         Ok(())
     }
 
+    /// Adds a VM, or a stand-in, which is nobody who came.
+    fn add_entry(&mut self, entry: VmEntry) -> Result<(), Broken> {
+        let (host, hold, committed) = (entry.host, entry.hold, entry.committed.clone());
+        let inserted = self.state.vms.insert(entry);
+        let ix =
+            inserted.ok_or_else(|| self.broken("a VM of this name is there already".into()))?;
+        self.take(host, &committed)?;
+        self.list_on(host, ix)?;
+        if let Some(Hold { reservation, expires_ms }) = hold {
+            self.state.holds.insert(reservation, ix);
+            self.state.expiries.insert((expires_ms, reservation));
+        }
+        self.changes.push(Change::VmAdded(ix));
+        Ok(())
+    }
+
+    /// Lists a VM on its host, in order of rows.
+    fn list_on(&mut self, host: HostIx, ix: VmIx) -> Result<(), Broken> {
+        let vms = &mut self.host_mut(host)?.vms;
+        let row = vms.partition_point(|&other| other < ix);
+        vms.insert(row, ix);
+        Ok(())
+    }
+
+    /// Removes a VM; one that is under way gives its place on the target back as well, and of one
+    /// that only stands in for another the migration fails.
     fn remove_vm(&mut self, ix: VmIx) -> Result<(), Broken> {
+        let key = self.vm_mut(ix)?.vm.key.clone();
+        if key.is_stand_in() {
+            return self.lose_stand_in(&key, "its target was removed");
+        }
+        self.stop_moving(&key, "the VM was removed or runs elsewhere")?;
+        self.remove_row(ix)
+    }
+
+    fn remove_row(&mut self, ix: VmIx) -> Result<(), Broken> {
         // Nobody knows yet that the reporter stopped counting it: until the next report its share
         // is somebody else's.
         self.set_included(ix, false)?;

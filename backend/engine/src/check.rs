@@ -5,7 +5,7 @@ use crate::report::UseReport;
 use crate::request::Refusal;
 use cluster::{
     Amounts, ConstraintRule, Dimensions, Host, HostSet, Keep, Limit, Links, MAX_AMOUNT,
-    MAX_LINKED_DOMAINS, MAX_LINKS, MinDomains, Name, Network, Spare, Strength, Vm, VmSet,
+    MAX_LINKED_DOMAINS, MAX_LINKS, MinDomains, Name, Network, Spare, Strength, Vm, VmKey, VmSet,
 };
 use std::collections::BTreeSet;
 
@@ -37,7 +37,17 @@ pub(crate) fn host(host: &Host, dimensions: &Dimensions) -> Result<(), Refusal> 
     host.hardware.check().map_err(|error| invalid("hardware", &error.to_string()))
 }
 
+/// Some names are kept for what VMs under way have on their targets.
+pub(crate) fn key(key: &VmKey) -> Result<(), Refusal> {
+    if key.is_stand_in() {
+        let problem = format!("is {}; ids that begin like this stand for migrations", key.id);
+        return Err(invalid("id", &problem));
+    }
+    Ok(())
+}
+
 pub(crate) fn vm(vm: &Vm, dimensions: &Dimensions) -> Result<(), Refusal> {
+    key(&vm.key)?;
     demand(&vm.demand, dimensions)?;
     if let Some(topology) = &vm.topology {
         topology.check().map_err(|error| invalid("topology", &error.to_string()))?;

@@ -3,6 +3,7 @@
 //! A command says what happened, not what was asked: it names the host that was chosen. Applying
 //! one never searches, so that recovery costs arithmetic and a replayed state cannot differ.
 
+use crate::plans::{DisruptionBudget, Draft, PlanChange, PlanId, StepId, WaveStart};
 use crate::report::{UseReports, VmReport};
 use crate::state::Health;
 use cluster::{
@@ -75,6 +76,17 @@ pub enum Command {
     RemoveConstraint {
         name: Name,
     },
+    CreatePlan(Box<Draft>),
+    ChangePlan(PlanChange),
+    /// The migrations of a wave take their second places.
+    StartWave(Box<WaveStart>),
+    /// A migration is done, or failed for this reason.
+    ReportMigration {
+        plan: PlanId,
+        step: StepId,
+        failed: Option<String>,
+    },
+    SetBudget(DisruptionBudget),
 }
 
 /// A request to place one VM, and what came of it.

@@ -37,7 +37,7 @@ impl Core {
             for (ix, entry) in state.hosts() {
                 problem.put_host(ix, &entry.effective_host());
             }
-            for (_, entry) in state.vms() {
+            for (_, entry) in state.entries() {
                 problem.add_vm(entry.host, &entry.vm, &entry.committed);
                 if let Some(bindings) = &entry.bindings {
                     let taken = problem.take(entry.host, bindings);
@@ -52,7 +52,7 @@ impl Core {
             for (ix, entry) in state.hosts() {
                 ledger.put_host(ix, &entry.effective_host());
             }
-            for (_, entry) in state.vms() {
+            for (_, entry) in state.entries() {
                 ledger
                     .add_vm(entry.host, &entry.vm, &entry.committed)
                     .map_err(|error| broken(&state, error.to_string()))?;
@@ -172,7 +172,13 @@ impl Core {
                     // It was removed by the same command, and its row is empty.
                     None => Ok(()),
                 },
-                Change::VmKept(_) | Change::Policy | Change::Inventory | Change::Gone(_) => Ok(()),
+                Change::VmKept(_)
+                | Change::Policy
+                | Change::Inventory
+                | Change::Gone(_)
+                | Change::Plan(_)
+                | Change::PlanStep(..)
+                | Change::Budget => Ok(()),
             };
             followed.map_err(|error| broken(&self.state, error.to_string()))?;
         }
@@ -208,7 +214,7 @@ impl Core {
     fn hand_out_constraints(&mut self) {
         let Self { state, problem, ledger, .. } = self;
         let all: Vec<_> = state.constraints().map(|it| Arc::clone(&it.constraint)).collect();
-        let vms = || state.vms().map(|(_, entry)| (entry.host, entry.vm.as_ref()));
+        let vms = || state.entries().map(|(_, entry)| (entry.host, entry.vm.as_ref()));
         problem.set_constraints(&all, vms());
         ledger.set_constraints(&all, vms());
     }

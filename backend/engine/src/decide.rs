@@ -45,6 +45,7 @@ impl Core {
         let choice = solver::place(&mut self.problem, &mut self.scratch, &vm, how);
         if let Some(chosen) = &choice.host {
             verified(&self.state, &self.ledger, &self.policies, &vm, chosen)?;
+            self.check_tied(&[(&vm, chosen)])?;
         }
         Ok(self.placing(request, request.fingerprint(), how, choice))
     }
@@ -63,6 +64,13 @@ impl Core {
         let how = self.how(first);
         let Together { choices, prints } =
             self.choose_together(requests, &how, atomic, abandoned)?;
+        if self.state.plans().moving().len() > 0 {
+            let chosen = requests
+                .iter()
+                .zip(&choices)
+                .filter_map(|(request, choice)| Some((request.vm.as_ref(), choice.host.as_ref()?)));
+            self.check_tied(&chosen.collect::<Vec<_>>())?;
+        }
         let placings = requests.iter().zip(prints).zip(choices);
         let placing = |((request, print), choice)| self.placing(request, print, &how, choice);
         Ok(placings.map(placing).collect())

@@ -47,7 +47,8 @@ pub fn drift(state: &State, hosts: &[Name], observed: &[Observed]) -> Vec<Drift>
     for host in hosts {
         let Some((_, entry)) = state.find_host(host) else { continue };
         for vm in entry.vms.iter().filter_map(|ix| state.vm(*ix)) {
-            if vm.hold.is_none() && !seen.contains_key(&vm.vm.key) {
+            let is_held = vm.hold.is_some() || vm.vm.key.is_stand_in();
+            if !is_held && !seen.contains_key(&vm.vm.key) {
                 found.push(Drift::Missing { vm: vm.vm.key.clone(), host: host.clone() });
             }
         }

@@ -1,5 +1,6 @@
 //! What one command changed: for the tables that follow the state, and for the state's hash.
 
+use crate::plans::{PlanId, StepId};
 use crate::state::{State, VmEntry};
 use cluster::{Amounts, Bindings, HostIx, Name, Vm, VmIx, VmKey};
 use policy::Edit;
@@ -36,6 +37,10 @@ pub enum Change {
     HostReported(HostIx),
     Inventory,
     Gone(VmKey),
+    /// A plan was made, or its status changed.
+    Plan(PlanId),
+    PlanStep(PlanId, StepId),
+    Budget,
 }
 
 impl Change {
@@ -149,6 +154,28 @@ impl Canon {
                 self.text(&vm.tenant);
                 self.text(&vm.id);
                 self.number(state.gone.at_ns(vm).unwrap_or(0));
+            }
+            Change::Plan(id) => {
+                self.tag(12);
+                self.number(id.0);
+                // Its migrations follow from how it was made and from their own changes; a new
+                // plan is in the hash as a whole.
+                if let Some(plan) = state.plans().get(*id) {
+                    let is_new = id.0 == state.revision.0;
+                    let whole = is_new.then_some(plan.as_ref());
+                    let now = (plan.status, &plan.because, plan.next_wave, whole);
+                    self.raw(&postcard::to_stdvec(&now).unwrap_or_default());
+                }
+            }
+            Change::PlanStep(id, step) => {
+                self.tag(13);
+                self.number(id.0);
+                let migration = state.plans().get(*id).and_then(|plan| plan.step(*step));
+                self.raw(&postcard::to_stdvec(&(step, migration)).unwrap_or_default());
+            }
+            Change::Budget => {
+                self.tag(14);
+                self.raw(&postcard::to_stdvec(&state.plans().budget()).unwrap_or_default());
             }
         }
     }

@@ -161,13 +161,13 @@ impl<L: CommandLog> Engine<L> {
         }
         let time_ms = self.time_of(core.state(), now_ms);
         core.prepared = aid.prepared.take();
-        let plan = core.plan(&call.request, time_ms, &|| aid.is_abandoned())?;
-        let Some(command) = plan.command else {
-            let outcome = self.recalled(plan.outcome);
+        let worked_out = core.work_out(&call.request, time_ms, &|| aid.is_abandoned())?;
+        let Some(command) = worked_out.command else {
+            let outcome = self.recalled(worked_out.outcome);
             return Ok(Reply { revision: core.state().revision(), outcome });
         };
         let entry = Entry { ts_ms: time_ms, actor: call.actor.clone(), command };
-        let reply = Reply { revision: core.state().revision().next(), outcome: plan.outcome };
+        let reply = Reply { revision: core.state().revision().next(), outcome: worked_out.outcome };
         let mut record = record(call, &entry, &reply)?;
         core.apply(&entry).map_err(|broken| self.broken(broken))?;
         (record.revision, record.state_hash) = (core.state().revision().0, core.state().hash());
@@ -201,8 +201,8 @@ impl<L: CommandLog> Engine<L> {
         let mut core = core.write();
         let time_ms = self.time_of(core.state(), now_ms);
         core.prepared = aid.prepared.take();
-        let plan = core.plan(request, time_ms, &|| aid.is_abandoned())?;
-        let outcome = self.recalled(plan.outcome);
+        let worked_out = core.work_out(request, time_ms, &|| aid.is_abandoned())?;
+        let outcome = self.recalled(worked_out.outcome);
         Ok(Reply { revision: core.state().revision(), outcome })
     }
 

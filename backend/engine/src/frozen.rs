@@ -1,5 +1,6 @@
 //! The state as a snapshot keeps it: every row at its place, in one canonical encoding.
 
+use crate::plans::FrozenPlans;
 use crate::report::{Gone, Inventory};
 use crate::slots::Slots;
 use crate::state::{ConstraintEntry, HostEntry, State, VmEntry};
@@ -32,24 +33,34 @@ pub struct Frozen {
     /// Written after all the rest, so that snapshots from before it was kept can be read.
     #[serde(skip)]
     mix: Arc<Learning<Wanted>>,
+    /// After that, for the same reason.
+    #[serde(skip)]
+    plans: FrozenPlans,
 }
 
 impl Frozen {
     pub fn encode(&self) -> Vec<u8> {
         // As for `Entry::encode`: the types are fixed and covered by a round-trip test.
         let bytes = postcard::to_stdvec(self).unwrap_or_default();
-        postcard::to_extend(&self.mix, bytes).unwrap_or_default()
+        let bytes = postcard::to_extend(&self.mix, bytes).unwrap_or_default();
+        postcard::to_extend(&self.plans, bytes).unwrap_or_default()
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, postcard::Error> {
         let (mut frozen, rest): (Self, _) = postcard::take_from_bytes(bytes)?;
-        if !rest.is_empty() {
-            let (mix, rest) = postcard::take_from_bytes(rest)?;
-            if !rest.is_empty() {
-                return Err(postcard::Error::DeserializeBadEncoding);
-            }
-            frozen.mix = mix;
+        if rest.is_empty() {
+            return Ok(frozen);
         }
+        let (mix, rest) = postcard::take_from_bytes(rest)?;
+        frozen.mix = mix;
+        if rest.is_empty() {
+            return Ok(frozen);
+        }
+        let (plans, rest) = postcard::take_from_bytes(rest)?;
+        if !rest.is_empty() {
+            return Err(postcard::Error::DeserializeBadEncoding);
+        }
+        frozen.plans = plans;
         Ok(frozen)
     }
 
@@ -89,6 +100,7 @@ impl Frozen {
             inventory: self.inventory,
             gone: Gone::from_rows(self.gone),
             mix: self.mix,
+            plans: self.plans.thaw(),
         }
     }
 }
@@ -111,6 +123,7 @@ impl State {
             inventory: self.inventory.clone(),
             gone: self.gone.rows().clone(),
             mix: Arc::clone(&self.mix),
+            plans: self.plans.freeze(),
         }
     }
 }

@@ -24,6 +24,7 @@ mod check;
 mod command;
 mod core;
 mod decide;
+mod drafts;
 mod drift;
 mod effects;
 mod engine;
@@ -33,9 +34,10 @@ mod health;
 mod history;
 mod pace;
 mod parts;
-mod plan;
+mod plans;
 pub mod planted;
 mod prepared;
+mod proposal;
 mod recover;
 mod report;
 mod request;
@@ -43,6 +45,7 @@ mod slots;
 mod snapshots;
 mod state;
 mod tables;
+mod tied;
 mod together;
 mod trial;
 mod weights;
@@ -53,6 +56,7 @@ pub use crate::core::Core;
 pub use apply::{Broken, apply};
 pub use check::{HOLD_TTL_MS, MAX_BATCH, MAX_REPORTS};
 pub use command::{Adoption, Command, Entry, Hold, Placing, Resizing};
+pub use drafts::{Drafted, Terms, WantedMove};
 pub use drift::{Drift, Observed, drift};
 pub use effects::{Change, Changes};
 pub use engine::{Aid, Committed, Engine, Options};
@@ -60,8 +64,13 @@ pub use fleet::{Fleet, HostRows, host_attribute};
 pub use frozen::Frozen;
 pub use health::Monitor;
 pub use history::{History, Replay};
-pub use plan::demand_on;
+pub use plans::{
+    BlockedMove, DisruptionBudget, Draft, MAX_OPEN_PLANS, MAX_STEPS, Migration, MigrationReport,
+    MigrationStatus, OnFailure, PlanAction, PlanChange, PlanEntry, PlanId, PlanKind, PlanStatus,
+    Planned, Plans, Spending, Started, StepId, UnderWay, WaveStart, Worth,
+};
 pub use prepared::{PrepareError, Prepared, Tried};
+pub use proposal::demand_on;
 pub use recover::{OpenError, check_sums};
 pub use report::{Gone, Inventory, Report, Told, UseReport, UseReports, VmFact, VmNews, VmReport};
 pub use request::{

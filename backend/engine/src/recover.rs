@@ -68,6 +68,22 @@ fn check_report(state: &State, host: &HostEntry) -> Result<(), OpenError> {
     Err(OpenError::Inconsistent(what))
 }
 
+/// Every migration under way has a stand-in on its target, and nobody else has one.
+fn check_stand_ins(state: &State) -> Result<(), OpenError> {
+    let inconsistent = |what: String| Err(OpenError::Inconsistent(what));
+    for (vm, under_way) in state.plans().moving() {
+        if state.target_of(vm).is_none() {
+            return inconsistent(format!("VM {vm} is under way in {} to nowhere", under_way.plan));
+        }
+    }
+    let stand_ins = state.entries().filter(|(_, entry)| entry.vm.key.is_stand_in()).count();
+    let moving = state.plans().moving().len();
+    if stand_ins != moving {
+        return inconsistent(format!("{moving} VMs are under way, {stand_ins} have stand-ins"));
+    }
+    Ok(())
+}
+
 /// What hosts say is taken on them must be what their VMs take.
 pub fn check_sums(state: &State) -> Result<(), OpenError> {
     let inconsistent = |what: String| Err(OpenError::Inconsistent(what));
@@ -91,8 +107,10 @@ pub fn check_sums(state: &State) -> Result<(), OpenError> {
         check_report(state, host)?;
         listed = listed.saturating_add(host.vms.len());
     }
-    if listed != state.vm_count() {
-        return inconsistent(format!("{} VMs exist, hosts list {listed}", state.vm_count()));
+    let entries = state.entries().count();
+    if listed != entries {
+        return inconsistent(format!("{entries} VMs exist, hosts list {listed}"));
     }
+    check_stand_ins(state)?;
     Ok(())
 }

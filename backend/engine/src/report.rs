@@ -7,7 +7,7 @@
 //! order of arrival stands in for it. A VM that is not known to be included is counted beside the
 //! report, so doubt takes room and never gives any.
 //!
-//! Here are the words and the sums; which command comes of a report is in `plan::reports`, what
+//! Here are the words and the sums; which command comes of a report is in `proposal::reports`, what
 //! it does to the state in `apply::reports`.
 
 use crate::command::Adoption;
@@ -66,6 +66,8 @@ pub enum VmFact {
     /// Here and like this, whatever was recorded before.
     Otherwise(Adoption),
     Gone,
+    /// Where a migration under way takes it.
+    Arrived,
 }
 
 /// What news of a VM came to.

@@ -1,6 +1,7 @@
 //! What callers ask of the engine, and what they are told.
 
 use crate::command::Hold;
+use crate::plans::{DisruptionBudget, Draft, MigrationReport, PlanAction, PlanId, PlanStatus};
 use crate::report::{Told, UseReports, VmNews};
 use crate::state::{DecisionId, Health};
 use cluster::{
@@ -133,6 +134,23 @@ pub enum Request {
         at_ns: u64,
         news: VmNews,
     },
+    CreatePlan(Box<Draft>),
+    ChangePlan {
+        plan: PlanId,
+        action: PlanAction,
+    },
+    /// Holds the next wave of a plan against the state and begins it, if it is time.
+    AdvancePlan {
+        plan: PlanId,
+    },
+    /// `to` tells the migrations of a VM apart that moves more than once.
+    ReportMigration {
+        plan: PlanId,
+        vm: VmKey,
+        to: Option<Name>,
+        report: MigrationReport,
+    },
+    SetBudget(DisruptionBudget),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,6 +202,7 @@ impl Request {
             Request::EditPolicy { edit, .. } => {
                 fingerprint(&Request::EditPolicy { edit: edit.clone(), if_revision: None })
             }
+            Request::CreatePlan(draft) => fingerprint(&(draft.kind, draft.asked)),
             other => fingerprint(other),
         }
     }
@@ -253,6 +272,12 @@ pub enum Outcome {
         repeated: bool,
     },
     VmReported(Told),
+    /// A plan and what has become of it.
+    Plan {
+        plan: PlanId,
+        status: PlanStatus,
+    },
+    Budget(DisruptionBudget),
 }
 
 /// What became of one request to place a VM.
@@ -310,6 +335,15 @@ pub enum Refusal {
         "the change is one of inventory {base}, but {current} is known here; send the whole inventory"
     )]
     Gap { base: u64, current: u64 },
+    #[error("plan {0} is not known: it was never made, or it is too long ago")]
+    UnknownPlan(PlanId),
+    #[error("plan {plan} {problem}")]
+    PlanRefused { plan: PlanId, problem: String },
+    #[error("VM {vm} is under way in plan {plan}; wait until it has arrived, or report it failed")]
+    Moving { vm: VmKey, plan: PlanId },
+    /// Wherever it went now, a rule might be broken when the other one arrives or fails.
+    #[error("VM {vm} shares a rule with {other}, which is under way in plan {plan}; try again")]
+    Tied { vm: VmKey, other: VmKey, plan: PlanId },
     #[error("the idempotency key was used before with a different body")]
     IdempotencyConflict,
     #[error("the queue is full; try again in {retry_after_ms} ms")]

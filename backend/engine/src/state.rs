@@ -4,12 +4,13 @@
 //! written down is in `frozen`.
 
 use crate::command::Hold;
+use crate::plans::Plans;
 use crate::report::{Gone, Inventory, Report};
 use crate::slots::{Keyed, Slots};
 use crate::weights::WeightHistory;
 use cluster::{
-    Amounts, Bindings, Constraint, Dimensions, Generation, Host, HostIx, HostState, Index, Name,
-    Placed, Qos, Revision, Snapshot, Vm, VmIx, VmKey,
+    Amounts, Bindings, Constraint, Dimensions, Foreign, Generation, Host, HostIx, HostState, Index,
+    Name, Placed, Qos, Revision, Snapshot, Vm, VmIx, VmKey,
 };
 use policy::{Library, Policy};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,7 @@ pub struct State {
     pub(crate) gone: Gone,
     /// Which shapes came, for those who are placed where least is lost to shapes to come.
     pub(crate) mix: Arc<Learning<Wanted>>,
+    pub(crate) plans: Plans,
 }
 
 /// A constraint in force.
@@ -168,6 +170,7 @@ impl State {
             inventory: Inventory::default(),
             gone: Gone::default(),
             mix: Arc::default(),
+            plans: Plans::default(),
         }
     }
 
@@ -231,8 +234,14 @@ impl State {
         self.hosts.len()
     }
 
+    /// VMs that are placed; stand-ins of those under way are none.
     pub fn vm_count(&self) -> usize {
-        self.vms.len()
+        self.vms.len().saturating_sub(self.plans.moving().len())
+    }
+
+    /// Plans, and who is under way.
+    pub fn plans(&self) -> &Plans {
+        &self.plans
     }
 
     pub fn hosts(&self) -> impl Iterator<Item = (HostIx, &HostEntry)> {
@@ -256,6 +265,11 @@ impl State {
     }
 
     pub fn vms(&self) -> impl Iterator<Item = (VmIx, &VmEntry)> {
+        self.entries().filter(|(_, entry)| !entry.vm.key.is_stand_in())
+    }
+
+    /// Whoever takes room on a host: VMs, and stand-ins of those under way.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (VmIx, &VmEntry)> {
         self.vms.iter().map(|(ix, entry)| (ix, entry.as_ref()))
     }
 
@@ -265,8 +279,18 @@ impl State {
     }
 
     pub fn find_vm(&self, key: &VmKey) -> Option<(VmIx, &VmEntry)> {
+        if key.is_stand_in() {
+            return None;
+        }
         let ix = self.vms.find(key)?;
         Some((ix, self.vms.get(ix)?))
+    }
+
+    /// What a VM under way has on the host that it goes to.
+    pub fn target_of(&self, key: &VmKey) -> Option<&VmEntry> {
+        let under_way = self.plans.under_way(key)?;
+        let stand_in = self.plans.get(under_way.plan)?.stand_in(under_way.step)?;
+        self.vm(self.vms.find(&stand_in)?)
     }
 
     pub fn host(&self, ix: HostIx) -> Option<&HostEntry> {
@@ -288,6 +312,24 @@ impl State {
             }
         }
         sum
+    }
+
+    /// The host with what VMs under way will take on it counted as foreign use.
+    fn host_with_arrivals(&self, entry: &HostEntry) -> Arc<Host> {
+        let host = entry.effective_host();
+        if self.plans.moving().len() == 0 {
+            return host;
+        }
+        let on_it = entry.vms.iter().filter_map(|ix| self.vm(*ix));
+        let arriving = on_it.filter(|vm| vm.vm.key.is_stand_in());
+        let used = arriving.fold(host.foreign.used.clone(), |used, vm| {
+            used.checked_add(&vm.committed).unwrap_or(used)
+        });
+        if used == host.foreign.used {
+            return host;
+        }
+        let foreign = Foreign { used, ..host.foreign.clone() };
+        Arc::new(Host { foreign, ..host.as_ref().clone() })
     }
 
     /// What its host could give a VM of each dimension in all, were the VM not there.
@@ -323,7 +365,9 @@ impl State {
         due.take(limit).map(|(_, reservation)| *reservation).collect()
     }
 
-    /// Everything that is placed, for verifiers and solver jobs. Copies pointers only.
+    /// Everything that is placed, for verifiers and solver jobs. Copies pointers only. VMs under way
+    /// are where they come from; what they take where they go is somebody else's there, so that it
+    /// takes room and no rule is asked about it twice.
     pub fn snapshot(&self) -> Snapshot {
         let placed = self.vms().filter_map(|(_, entry)| {
             let host = self.host(entry.host)?;
@@ -340,7 +384,7 @@ impl State {
         Snapshot {
             revision: self.revision,
             dimensions: self.dimensions.clone(),
-            hosts: self.hosts().map(|(_, entry)| entry.effective_host()).collect(),
+            hosts: self.hosts().map(|(_, entry)| self.host_with_arrivals(entry)).collect(),
             placed: placed.collect(),
             constraints: self.constraints().map(|it| Arc::clone(&it.constraint)).collect(),
         }

@@ -174,7 +174,7 @@ impl Tables {
     }
 }
 
-fn add(problem: &mut Problem, vm: &VmEntry) {
+pub(crate) fn add(problem: &mut Problem, vm: &VmEntry) {
     problem.add_vm(vm.host, &vm.vm, &vm.committed);
     if let Some(bindings) = &vm.bindings {
         // The engine has seen that they are free, and found its own tables to agree.
@@ -182,7 +182,7 @@ fn add(problem: &mut Problem, vm: &VmEntry) {
     }
 }
 
-fn remove(problem: &mut Problem, vm: &VmEntry) {
+pub(crate) fn remove(problem: &mut Problem, vm: &VmEntry) {
     if let Some(bindings) = &vm.bindings {
         let _ = problem.give_back(vm.host, bindings);
     }

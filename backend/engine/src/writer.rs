@@ -37,6 +37,9 @@ const JUDGE_EVERY_MS: u64 = 200;
 /// Hosts looked at before the calls that wait: a few dozen microseconds.
 const JUDGED_AT_ONCE: usize = 256;
 
+/// How often plans that wait for their next wave are looked at.
+const ADVANCE_EVERY_MS: u64 = 50;
+
 /// Milliseconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -137,6 +140,7 @@ impl Writer {
             listener,
             monitor,
             judged_ms: 0,
+            advanced_ms: 0,
             encoding: None,
             writing: false,
         };
@@ -268,6 +272,7 @@ struct Worker<L> {
     listener: Listener,
     monitor: Arc<Mutex<Monitor>>,
     judged_ms: u64,
+    advanced_ms: u64,
     /// A snapshot being encoded on a thread of its own.
     encoding: Option<Receiver<Encoded>>,
     /// A snapshot being written alongside the commits.
@@ -304,7 +309,12 @@ impl<L: CommandLog> Worker<L> {
 
     /// Waits for a job, but not for long: time passes for reservations and heartbeats too.
     fn first(&self) -> Option<Job> {
-        let patience = if self.writing { SNAPSHOT_TICK } else { IDLE_TICK };
+        let due = !self.engine.read(|state| state.plans().due().is_empty());
+        let patience = match (self.writing, due) {
+            (true, _) => SNAPSHOT_TICK,
+            (false, true) => Duration::from_millis(ADVANCE_EVERY_MS),
+            (false, false) => IDLE_TICK,
+        };
         match self.queue.recv_timeout(patience) {
             Ok(job) => {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -384,6 +394,7 @@ impl<L: CommandLog> Worker<L> {
         let now_ms = (self.clock)();
         // A tick is refused only when the log has failed, and then the loop ends anyway.
         let _ = self.engine.propose(&Call::internal(Request::Tick), now_ms);
+        self.advance(now_ms);
         let mut monitor = self.monitor.lock();
         if !monitor.is_in_round() {
             if now_ms.saturating_sub(self.judged_ms) < JUDGE_EVERY_MS {
@@ -398,6 +409,18 @@ impl<L: CommandLog> Worker<L> {
             // The host may have been removed since; then there is nothing to say about it.
             let request = Request::SetHostHealth { host, health };
             let _ = self.engine.propose(&Call::internal(request), now_ms);
+        }
+    }
+
+    /// Lets plans go on to their next waves.
+    fn advance(&mut self, now_ms: u64) {
+        if now_ms.saturating_sub(self.advanced_ms) < ADVANCE_EVERY_MS {
+            return;
+        }
+        self.advanced_ms = now_ms;
+        for plan in self.engine.read(|state| state.plans().due()) {
+            // Refused only if the verifier does not agree, and then the plan is as it was.
+            let _ = self.engine.propose(&Call::internal(Request::AdvancePlan { plan }), now_ms);
         }
     }
 

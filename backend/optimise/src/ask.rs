@@ -1,6 +1,6 @@
 //! What is asked of an optimisation.
 
-use crate::Method;
+use crate::{Method, Prices};
 use cluster::{HostIx, Name, Placed, Snapshot, Vm};
 use solver::objective::{Setting, Wish};
 use std::collections::{HashMap, HashSet};
@@ -16,6 +16,8 @@ pub enum Scope {
     Group { tenant: Name, group: Name },
     /// Also the placed VMs on hosts of a pool.
     Pool(Name),
+    /// Also the placed VMs on these hosts.
+    Hosts(HashSet<Name>),
     /// Also every placed VM.
     Cluster,
 }
@@ -34,6 +36,7 @@ pub struct Ask {
     pub timed: bool,
     /// Placed VMs that may be moved at most.
     pub max_moves: Option<usize>,
+    pub prices: Prices,
     /// A front of at most so many trade-offs instead of one answer.
     pub points: Option<usize>,
 }
@@ -49,6 +52,7 @@ impl Scope {
             Self::Group { tenant, group } => {
                 placed.vm.key.tenant != *tenant || !groups(&placed.vm).contains(group)
             }
+            Self::Hosts(hosts) => !hosts.contains(&placed.host),
             Self::Pool(pool) => pools.get(&placed.host).copied().flatten() != Some(pool),
         }
     }

@@ -7,11 +7,13 @@
 mod ask;
 mod front;
 mod method;
+mod prices;
 mod run;
 mod timed;
 
 pub use ask::{Ask, Scope};
 pub use front::{FrontPoint, Trade};
 pub use method::{Facts, Method};
+pub use prices::Prices;
 pub use run::{Answer, Moved, OptimiseError, Rung, optimise};
 pub use timed::timed;

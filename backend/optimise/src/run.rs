@@ -2,14 +2,15 @@
 
 use crate::ask::{Ask, Scope, host_name};
 use crate::front::{FrontPoint, Trade, front};
-use cluster::{HostIx, Name, Snapshot, Vm, VmKey};
+use crate::prices::settle;
+use cluster::{Dim, HostIx, Migratability, Name, Snapshot, Vm, VmKey};
 use solver::assignment::{
     Ask as FleetAsk, Budget, Cause, Fleet, FleetError, Model, NOWHERE, Outcome, Search, State,
     StopReason, arrivals_only, from_fleet,
 };
 use solver::engines::{Board, Start, Task, approach, begin, moved, undo};
 use solver::objective::{Judge, Objective, Value, add_goals};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What came of it.
@@ -24,6 +25,8 @@ pub struct Answer {
     pub gap: Option<f64>,
     pub stop_reason: StopReason,
     pub steps: u64,
+    /// The objective of what was there to start with, if that was allowed.
+    pub start: Option<i64>,
     /// VMs that get a host, and VMs that leave theirs.
     pub moved: Vec<Moved>,
     /// Each goal before anything moves, where all VMs are somewhere already, and after.
@@ -42,6 +45,8 @@ pub struct Moved {
     /// `None` for a VM that had no host.
     pub from: Option<Name>,
     pub to: Name,
+    /// By how much the objective falls with it, after those before it in the list.
+    pub gain: i64,
 }
 
 /// How far the search got before it had to answer.
@@ -247,6 +252,7 @@ impl Run<'_> {
         }
         if let Some(hosts) = &mut outcome.assignment {
             self.within_moves(hosts, start)?;
+            self.worth_their_price(hosts, start);
             outcome.objective = Some(self.verified(hosts)?);
         }
         let start_objective = start.map(|start| State::new(self.model, start).objective());
@@ -269,6 +275,7 @@ impl Run<'_> {
             bound: outcome.bound,
             stop_reason: outcome.stop_reason,
             steps: outcome.steps,
+            start: start_objective,
             left_out: Vec::new(),
             front,
         })
@@ -302,6 +309,34 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Takes back moves that gain less than they cost; all of them, if together they do.
+    fn worth_their_price(&self, hosts: &mut [u32], start: Option<&[u32]>) {
+        let prices = self.ask.prices;
+        let Some(start) = start.filter(|_| !prices.are_zero()) else { return };
+        let before = State::new(self.model, start).objective();
+        let sizes: HashMap<&VmKey, (u64, bool)> = self
+            .snapshot
+            .placed
+            .iter()
+            .map(|it| {
+                let live = it.vm.migratability == Migratability::Live;
+                (&it.vm.key, (it.vm.demand.get(Dim::MEMORY_MIB), live))
+            })
+            .collect();
+        let price = |vm: u32| {
+            let size = self.fleet.vms.get(vm as usize).and_then(|key| sizes.get(key));
+            size.map_or(0, |&(memory_mib, live)| prices.of_move(memory_mib, live, before))
+        };
+        let mut state = State::new(self.model, hosts);
+        settle(&mut state, &price);
+        let cost = moved(&state).into_iter().fold(0i64, |sum, vm| sum.saturating_add(price(vm)));
+        let gain = before.saturating_sub(state.objective());
+        let found = if gain < cost { start } else { state.assignment() };
+        if self.fleet.bindings(found).is_some() {
+            hosts.copy_from_slice(found);
+        }
+    }
+
     /// The worth of an assignment, which the verifier has worked out for itself and accepts.
     pub(crate) fn verified(&self, hosts: &[u32]) -> Result<i64, OptimiseError> {
         let rows: Vec<HostIx> = hosts.iter().copied().map(HostIx).collect();
@@ -317,18 +352,25 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// Who goes where, of those that are not there already.
+    /// Who goes where, of those that are not there already, and what each step gains.
     pub(crate) fn moved(&self, hosts: &[u32]) -> Vec<Moved> {
-        let rows = self.fleet.vms.iter().zip(&self.fleet.problem.vms).zip(hosts);
-        let moved = rows.filter_map(|((key, vm), &host)| {
+        let mut state = self.model.initial_assignment().map(|start| State::new(self.model, &start));
+        let rows = (0u32..).zip(self.fleet.vms.iter().zip(&self.fleet.problem.vms)).zip(hosts);
+        let moved = rows.filter_map(|((row, (key, vm)), &host)| {
             let to = HostIx(host);
             if vm.initial == Some(to) {
                 return None;
             }
+            let gain = state.as_mut().map_or(0, |state| {
+                let before = state.objective();
+                state.shift(row, host);
+                before.saturating_sub(state.objective())
+            });
             Some(Moved {
                 vm: key.clone(),
                 from: vm.initial.and_then(|from| host_name(self.snapshot, from)).cloned(),
                 to: host_name(self.snapshot, to)?.clone(),
+                gain,
             })
         });
         moved.collect()

@@ -15,3 +15,4 @@ mod ties;
 
 pub use duration::{Link, Timing, timing};
 pub use order::{Blocked, Caps, Move, Obstruction, Ordered, Placed, Step, Wave, order};
+pub use ties::{neighbourhood, tied};

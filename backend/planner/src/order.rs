@@ -112,7 +112,6 @@ pub fn order<'a>(
             host,
             ties: &ties,
             scratch: Scratch::default(),
-            nobody: unused_tenant(fleet),
             fleet: fleet.to_vec(),
             moved: Vec::new(),
             staged: FxHashSet::default(),
@@ -138,8 +137,6 @@ struct Now<'a, 'p> {
     host: &'p dyn Fn(HostIx) -> Option<&'a Host>,
     ties: &'p Ties,
     scratch: Scratch,
-    /// The tenant of what VMs hold on their sources.
-    nobody: Name,
     fleet: Vec<Placed<'a>>,
     moved: Vec<usize>,
     /// VMs that were put aside once.
@@ -215,7 +212,7 @@ impl<'a> Now<'a, '_> {
         let landed = feasible(self.problem, before.vm, to)
             .map_err(Obstruction::Rule)
             .and_then(|committed| self.land(row, to, committed));
-        let outcome = landed.and_then(|()| match self.unsettled(row, &before) {
+        let outcome = landed.and_then(|()| match self.unsettled(row, &before, &held) {
             None => Ok(()),
             Some(neighbour) => {
                 self.take_off(row);
@@ -266,7 +263,9 @@ impl<'a> Now<'a, '_> {
     fn lift(&mut self, row: usize, number: usize) -> Held {
         let Placed { vm, host, committed, bindings } = self.fleet[row].clone();
         self.problem.remove_vm(host, vm, &committed);
-        let key = VmKey { tenant: self.nobody.clone(), id: numbered(number) };
+        // Of a tenant of its own: it takes room, and no rule speaks of it.
+        let id = VmKey::stand_in(vm.key.tenant.clone(), 0, number).id;
+        let key = VmKey { tenant: id.clone(), id };
         let ghost = Vm { qos: vm.qos, ..Vm::new(key, committed.clone()) };
         self.problem.add_vm(host, &ghost, &committed);
         Held { ghost, host, committed, bindings }
@@ -316,7 +315,16 @@ impl<'a> Now<'a, '_> {
     }
 
     /// A neighbour that could stay where it is before the move, and can no longer.
-    fn unsettled(&mut self, row: usize, before: &Placed<'a>) -> Option<VmKey> {
+    fn unsettled(&mut self, row: usize, before: &Placed<'a>, held: &Held) -> Option<VmKey> {
+        // What is held takes room and is nobody to depend on, although a rule that speaks of all
+        // VMs would count it.
+        self.problem.remove_vm(held.host, &held.ghost, &held.committed);
+        let found = self.unsettled_beside(row, before);
+        self.problem.add_vm(held.host, &held.ghost, &held.committed);
+        found
+    }
+
+    fn unsettled_beside(&mut self, row: usize, before: &Placed<'a>) -> Option<VmKey> {
         let neighbours = self.ties.neighbours(row);
         let now = |now: &mut Self| -> Vec<Vec<Reason>> {
             neighbours.iter().map(|&other| now.against(other)).collect()
@@ -439,15 +447,4 @@ fn domains<'a>(
     found.sort_unstable();
     found.dedup();
     found
-}
-
-/// A tenant that nobody is of: there is one among one more names than there are VMs.
-fn unused_tenant(fleet: &[Placed<'_>]) -> Name {
-    let used: FxHashSet<&Name> = fleet.iter().map(|placed| &placed.vm.key.tenant).collect();
-    let free = (0..=used.len()).map(numbered).find(|name| !used.contains(name));
-    free.unwrap_or_else(|| numbered(used.len()))
-}
-
-fn numbered(number: usize) -> Name {
-    Name::new(&format!("held-{number}")).expect("letters, a hyphen and digits are a name")
 }

@@ -6,7 +6,7 @@
 //! are.
 
 use cluster::{Constraint, ConstraintRule, Level, Name, Subject, Vm};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// A number for each tie.
@@ -64,24 +64,39 @@ impl Ties {
     }
 }
 
-fn keys<'a>(vm: &'a Vm, constraints: &'a [&'a Constraint]) -> Vec<Key<'a>> {
+/// Whether one rule speaks of both, so that they must not move at the same time.
+pub fn tied(one: &Vm, other: &Vm, constraints: &[&Constraint]) -> bool {
+    keys(one, constraints).any(|key| keys(other, constraints).any(|found| found == key))
+}
+
+/// The VMs of a fleet that share a tie with one of these, themselves included, by position.
+pub fn neighbourhood<'a>(
+    of: impl Iterator<Item = &'a Vm>,
+    fleet: impl Iterator<Item = &'a Vm>,
+    constraints: &'a [&'a Constraint],
+) -> Vec<usize> {
+    let wanted: FxHashSet<Key<'a>> = of.flat_map(|vm| keys(vm, constraints)).collect();
+    let near = |vm: &'a Vm| keys(vm, constraints).any(|key| wanted.contains(&key));
+    fleet.enumerate().filter(|(_, vm)| near(vm)).map(|(row, _)| row).collect()
+}
+
+fn keys<'a>(vm: &'a Vm, constraints: &'a [&'a Constraint]) -> impl Iterator<Item = Key<'a>> {
     let tenant = &vm.key.tenant;
     // Being named is a tie as well: a rule of somebody else may speak of this VM alone.
-    let mut keys = vec![Key::Vm(tenant, &vm.key.id)];
-    keys.extend(vm.groups.iter().map(|group| Key::Group(tenant, group)));
-    keys.extend(vm.spreads.iter().map(|spread| Key::Group(tenant, &spread.group)));
-    keys.extend(vm.affinities.iter().filter_map(|affinity| match &affinity.subject {
+    let own = std::iter::once(Key::Vm(tenant, &vm.key.id));
+    let groups = vm.groups.iter().chain(vm.spreads.iter().map(|spread| &spread.group));
+    let named = vm.affinities.iter().filter_map(|affinity| match &affinity.subject {
         Subject::Vm(id) => Some(Key::Vm(tenant, id)),
         Subject::Group(group) => Some(Key::Group(tenant, group)),
         Subject::Hosts(_) => None,
-    }));
+    });
     let bound = constraints.iter().filter(|constraint| ties(constraint, vm));
-    keys.extend(bound.map(|constraint| match &constraint.rule {
+    let bound = bound.map(|constraint| match &constraint.rule {
         // Traffic of all of them shares the links of the fabric.
         ConstraintRule::Network(network) => Key::Constraint(&network.over),
         _ => Key::Constraint(&constraint.name),
-    }));
-    keys
+    });
+    own.chain(groups.map(|group| Key::Group(tenant, group))).chain(named).chain(bound)
 }
 
 /// Whether the constraint can be broken by two VMs moving that keep it one by one.

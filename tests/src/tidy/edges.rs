@@ -13,7 +13,7 @@ const LAYERS: [(&[&str], &[&str]); 11] = [
     (&["cluster", "policy"], &["verify"]),
     (&["verify", "forecast", "lifetime", "store"], &["engine"]),
     (&["cluster", "policy"], &["wire", "formats"]),
-    (&["ilp", "verify"], &["optimise"]),
+    (&["ilp", "planner", "verify"], &["optimise"]),
     (&["engine", "wire", "formats"], &["server"]),
     (&["optimise"], &["server"]),
     (&["cluster"], &["fixture"]),

@@ -6,13 +6,13 @@ use crate::app::Problems;
 use crate::ask::{Ask, Id, Params};
 use crate::failure::Failure;
 use crate::optimisations::{Record, move_view};
+use crate::plans::{Wanted, ordered};
 use crate::service::Service;
 use axum::extract::{Path, State as Handle};
 use axum::http::StatusCode;
-use cluster::{Constraint, GoalKind, HostIx, VmKey};
-use engine::{Outcome, PlaceRequest, Request, Tables};
+use cluster::{GoalKind, Name, VmKey};
+use engine::{Outcome, PlaceRequest, PlanKind, Request, Terms, WantedMove};
 use optimise::{Answer as Optimised, FrontPoint, Moved, Trade};
-use planner::{Caps, Move, Ordered, Placed};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -98,9 +98,9 @@ fn read_weights(text: &str) -> Result<Vec<(GoalKind, u32)>, Failure> {
 
 /// Carry out a point of a front: VMs that have no host get theirs, moves are put in order.
 ///
-/// VMs to come are placed at once where there is room for them. Migrations are the core's to make:
-/// they come back as waves, each of which is safe whatever of it is done. Placements that need
-/// room which the moves make wait for a second call.
+/// VMs to come are placed at once where there is room for them. Moves become a plan, which is approved
+/// and begins with `POST /v1/plans/{id}/apply`. Placements that need room which the moves make wait
+/// for a second call.
 #[utoipa::path(post, path = "/v1/fronts/{id}/points/{k}/apply", tag = "optimisation",
     params(("id" = String, Path, pattern = "^f[0-9]{1,18}$"), ("k" = u32, Path)),
     responses((status = 200, description = "What was done, and what is left to do", body = AppliedView), Problems))]
@@ -136,11 +136,10 @@ async fn carried_out(service: &Service, ask: &Ask, record: &Record, moved: &[Mov
     let (arrivals, moves): (Vec<Moved>, Vec<Moved>) =
         moved.iter().cloned().partition(|it| it.from.is_none());
     let (placed, waiting) = place(service, ask, record, arrivals).await?;
-    let study = Arc::clone(&service.study);
+    let planned = planned(service, ask, &moves).await?;
     let revision = service.read(|state| state.revision().0).await?;
-    let ordered = service.beside(move |writer| study.ask(writer, |tables| order(tables, &moves)));
-    let (waves, blocked) = ordered.await?;
-    let applied = AppliedView { placed, waiting, waves, blocked, revision };
+    let Planned { plan, waves, blocked } = planned;
+    let applied = AppliedView { placed, waiting, plan, waves, blocked, revision };
     answer(StatusCode::OK, &applied)
 }
 
@@ -171,67 +170,49 @@ async fn place(
     Ok((views(placed), views(waiting)))
 }
 
-type Waves = (Vec<Vec<MoveView>>, Vec<MoveView>);
+/// The plan that was made of moves.
+#[derive(Default)]
+struct Planned {
+    plan: Option<String>,
+    waves: Vec<Vec<MoveView>>,
+    blocked: Vec<MoveView>,
+}
 
-/// Moves in waves, for VMs that are still where they were.
-fn order(tables: &mut Tables, moved: &[Moved]) -> Result<Waves, Failure> {
+/// Makes an approved plan of the moves, for VMs that are still where they were.
+async fn planned(service: &Service, ask: &Ask, moved: &[Moved]) -> Result<Planned, Failure> {
     if moved.is_empty() {
-        return Ok(Waves::default());
+        return Ok(Planned::default());
     }
-    let entries: Vec<_> = tables.vms().map(Arc::clone).collect();
-    let rows: HashMap<&VmKey, usize> =
-        entries.iter().enumerate().map(|(row, entry)| (&entry.vm.key, row)).collect();
-    let hosts: HashMap<_, _> = tables
-        .hosts()
-        .map(|(ix, entry)| (entry.host.id.clone(), (ix, entry.effective_host())))
-        .collect();
-    let by_row: HashMap<HostIx, _> =
-        hosts.values().map(|(ix, host)| (*ix, host.as_ref())).collect();
-    let mut wanted = Vec::new();
-    for it in moved {
-        let row = rows.get(&it.vm).copied();
-        let from = it.from.as_ref().and_then(|from| hosts.get(from)).map(|(ix, _)| *ix);
-        let to = hosts.get(&it.to).map(|(ix, _)| *ix);
-        let here = row.and_then(|row| entries.get(row)).map(|entry| entry.host);
-        match (row, to) {
-            (Some(vm), Some(to)) if here == from || here == Some(to) => {
-                wanted.push(Move { vm, to })
-            }
-            _ => {
-                let detail = format!("VM {} or host {} is not where it was", it.vm, it.to);
-                let mut failure = Failure::new(Code::CONFLICT, detail);
-                failure.problem.hint = "optimise again on the state as it is".into();
-                return Err(failure);
-            }
-        }
-    }
-    let fleet: Vec<Placed<'_>> = entries
-        .iter()
-        .map(|entry| Placed {
-            vm: &entry.vm,
-            host: entry.host,
-            committed: entry.committed.clone(),
-            bindings: entry.bindings.clone(),
-        })
-        .collect();
-    let constraints: Vec<Arc<Constraint>> = tables.constraints().to_vec();
-    let constraints: Vec<&Constraint> = constraints.iter().map(Arc::as_ref).collect();
-    let host = |ix: HostIx| by_row.get(&ix).copied();
-    let Ordered { waves, blocked } =
-        planner::order(&mut tables.problem, &host, &fleet, &constraints, &wanted, &Caps::default());
-    let named = |ix: HostIx| by_row.get(&ix).map(|host| host.id.clone());
-    let view = |vm: usize, from: Option<HostIx>, to: HostIx| {
-        let key = entries.get(vm)?.vm.key.clone();
-        let from = from.and_then(named);
-        Some(MoveView { tenant: key.tenant, vm_id: key.id, from, to: named(to)? })
+    let wanted = moved.iter().map(|it| WantedMove {
+        vm: it.vm.clone(),
+        from: it.from.clone(),
+        to: it.to.clone(),
+        gain: Some(it.gain),
+    });
+    let wanted = Wanted::Moves(PlanKind::Optimisation, wanted.collect());
+    let terms = Terms { approved: true, ..Terms::default() };
+    let draft = ordered(service, wanted, terms).await.map_err(|failure| {
+        let mut moved_on = Failure::new(Code::CONFLICT, failure.problem.detail.clone());
+        moved_on.problem.hint = "optimise again on the state as it is".into();
+        moved_on
+    })?;
+    let view = |vm: &VmKey, from: &Name, to: &Name| MoveView {
+        tenant: vm.tenant.clone(),
+        vm_id: vm.id.clone(),
+        from: Some(from.clone()),
+        to: to.clone(),
     };
-    let wave = |wave: &planner::Wave| {
-        wave.iter().filter_map(|step| view(step.vm, Some(step.from), step.to)).collect()
+    let wave = |wave: &Vec<engine::Planned>| {
+        wave.iter().map(|it| view(&it.vm, &it.from, &it.to)).collect()
     };
-    let blocked = blocked
-        .iter()
-        .filter_map(|it| view(it.vm, entries.get(it.vm).map(|entry| entry.host), it.to));
-    Ok((waves.iter().map(wave).collect(), blocked.collect()))
+    let waves = draft.waves.iter().map(wave).collect();
+    let blocked = draft.blocked.iter();
+    let blocked = blocked.filter_map(|it| Some(view(&it.vm, &it.from, it.to.as_ref()?))).collect();
+    let request = Request::CreatePlan(Box::new(draft));
+    // The key stands for the placements.
+    let reply = service.carry_out(&ask.without_key(), &ask.actor, request).await?;
+    let Outcome::Plan { plan, .. } = reply.outcome else { return Err(unexpected(&reply.outcome)) };
+    Ok(Planned { plan: Some(plan.to_string()), waves, blocked })
 }
 
 fn known(service: &Service, id: &str) -> Result<(Arc<Record>, Arc<Optimised>), Failure> {

@@ -16,6 +16,7 @@ mod novacron_schedule;
 mod optimisations;
 mod parts;
 mod patience;
+mod plans;
 mod policies;
 mod policies_novacron;
 mod reload;

@@ -162,7 +162,10 @@ pub struct AppliedView {
     pub placed: Vec<MoveView>,
     /// VMs for which there is no room before the moves are done: apply again then.
     pub waiting: Vec<MoveView>,
-    /// Migrations for the core to carry out, in waves: those of a wave may run together.
+    /// The plan that was made of the moves, approved and not begun: `/v1/plans/{id}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Its migrations, in waves: those of a wave may run together.
     pub waves: Vec<Vec<MoveView>>,
     /// Migrations that no order makes safe.
     pub blocked: Vec<MoveView>,

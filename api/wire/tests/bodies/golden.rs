@@ -436,6 +436,7 @@ fn the_other_answers_come_back_as_they_were() {
         tenant: Some(full::name("default")),
         decision_id: Some("d-9".into()),
         reservation_id: None,
+        plan_id: None,
     };
     golden(
         &event,

@@ -142,6 +142,12 @@ impl Step<'_> {
                 self.add_vm(entry)?;
                 self.vm_row(&report.vm)?
             }
+            VmFact::Arrived => {
+                if let Some(under_way) = self.state.plans.under_way(&report.vm) {
+                    self.report_migration(under_way.plan, under_way.step, None)?;
+                }
+                self.vm_row(&report.vm)?
+            }
             VmFact::Gone => {
                 if let Some(ix) = self.state.vms.find(&report.vm) {
                     self.remove_vm(ix)?;

@@ -3,7 +3,11 @@
 //! Reads the state and changes nothing, so that the same code answers a dry run.
 
 mod constraints;
+mod plans;
 mod reports;
+mod waves;
+
+pub(crate) use waves::rule;
 
 use crate::check;
 use crate::command::{Command, Placing, Resizing};
@@ -20,12 +24,12 @@ use std::sync::Arc;
 
 /// A request worked out: the command to log, if anything changes, and the answer.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Proposal {
     pub(crate) command: Option<Command>,
     pub(crate) outcome: Outcome,
 }
 
-impl Plan {
+impl Proposal {
     fn change(command: Command, outcome: Outcome) -> Result<Self, Refusal> {
         Ok(Self { command: Some(command), outcome })
     }
@@ -44,27 +48,27 @@ const EXPIRE_AT_ONCE: usize = 1_000;
 impl Core {
     /// Works out `request` at the state's time `time_ms`.
     /// `abandoned` is asked now and then while it takes long.
-    pub(crate) fn plan(
+    pub(crate) fn work_out(
         &mut self,
         request: &Request,
         time_ms: u64,
         abandoned: &dyn Fn() -> bool,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         match request {
             Request::DeclareDimensions(dimensions) => {
                 let kept = self.state.dimensions().check_extended_by(dimensions);
                 kept.map_err(|error| check::invalid("dimensions", &error.to_string()))?;
                 let outcome = Outcome::Dimensions(dimensions.clone());
                 if dimensions == self.state.dimensions() {
-                    return Plan::nothing(outcome);
+                    return Proposal::nothing(outcome);
                 }
-                Plan::change(Command::DeclareDimensions(dimensions.clone()), outcome)
+                Proposal::change(Command::DeclareDimensions(dimensions.clone()), outcome)
             }
             Request::PutHost { host, mode, if_generation } => {
-                self.plan_put_host(host, *mode, *if_generation)
+                self.propose_put_host(host, *mode, *if_generation)
             }
             Request::SetHostState { host, state, if_generation } => {
-                self.plan_host_state(host, *state, *if_generation)
+                self.propose_host_state(host, *state, *if_generation)
             }
             Request::RemoveHost { host, evict, if_generation } => {
                 let (_, entry) = self.known_host(host)?;
@@ -74,68 +78,77 @@ impl Core {
                     return Err(Refusal::HostNotEmpty { host: host.clone(), vms });
                 }
                 let command = Command::RemoveHost { host: host.clone() };
-                Plan::change(command, Outcome::HostRemoved { vms })
+                Proposal::change(command, Outcome::HostRemoved { vms })
             }
-            Request::Place(request) => self.plan_place(request, time_ms),
+            Request::Place(request) => self.propose_place(request, time_ms),
             Request::PlaceBatch { requests, atomic } => {
-                self.plan_batch(requests, *atomic, time_ms, abandoned)
+                self.propose_batch(requests, *atomic, time_ms, abandoned)
             }
-            Request::Adopt { vm, host, bindings } => self.plan_adopt(vm, host, bindings.as_ref()),
+            Request::Adopt { vm, host, bindings } => {
+                self.propose_adopt(vm, host, bindings.as_ref())
+            }
             Request::Resize { vm, changes, if_generation } => {
-                self.plan_resize(vm, changes, *if_generation)
+                self.propose_resize(vm, changes, *if_generation)
             }
             Request::RemoveVm { vm, if_generation } => {
                 let entry = self.known_vm(vm)?;
                 check_generation(*if_generation, entry.generation)?;
-                Plan::change(Command::RemoveVm { vm: vm.clone() }, Outcome::VmRemoved)
+                Proposal::change(Command::RemoveVm { vm: vm.clone() }, Outcome::VmRemoved)
             }
-            Request::Confirm { reservation } => self.plan_confirm(*reservation, time_ms),
-            Request::Release { reservation } => self.plan_release(*reservation),
+            Request::Confirm { reservation } => self.propose_confirm(*reservation, time_ms),
+            Request::Release { reservation } => self.propose_release(*reservation),
             Request::SetWeights { weights, if_revision } => {
                 let policy = Policy { weights: *weights, ..self.state.policy().clone() };
-                self.plan_policy(policy, *if_revision)
+                self.propose_policy(policy, *if_revision)
             }
             Request::SetStrategy { strategy, if_revision } => {
                 let policy = Policy { strategy: *strategy, ..self.state.policy().clone() };
-                self.plan_policy(policy, *if_revision)
+                self.propose_policy(policy, *if_revision)
             }
             Request::SetProfile { profile, if_revision } => {
                 let (weights, strategy) = (profile.weights(), profile.strategy());
                 let policy = Policy { weights, strategy, ..self.state.policy().clone() };
-                self.plan_policy(policy, *if_revision)
+                self.propose_policy(policy, *if_revision)
             }
-            Request::EditPolicy { edit, if_revision } => self.plan_edit(edit, *if_revision),
+            Request::EditPolicy { edit, if_revision } => self.propose_edit(edit, *if_revision),
             Request::PutConstraint { constraint, if_generation } => {
-                self.plan_put_constraint(constraint, *if_generation)
+                self.propose_put_constraint(constraint, *if_generation)
             }
             Request::RemoveConstraint { name, if_generation } => {
-                self.plan_remove_constraint(name, *if_generation)
+                self.propose_remove_constraint(name, *if_generation)
             }
-            Request::Tick => self.plan_tick(time_ms),
-            Request::SetHostHealth { host, health } => self.plan_health(host, *health),
-            Request::ReportUse(reports) => self.plan_use(reports),
-            Request::ReportVm { vm, at_ns, news } => self.plan_news(vm, *at_ns, news),
+            Request::Tick => self.propose_tick(time_ms),
+            Request::SetHostHealth { host, health } => self.propose_health(host, *health),
+            Request::ReportUse(reports) => self.propose_use(reports),
+            Request::ReportVm { vm, at_ns, news } => self.propose_news(vm, *at_ns, news),
+            Request::CreatePlan(draft) => self.propose_plan(draft),
+            Request::ChangePlan { plan, action } => self.propose_change(*plan, action),
+            Request::AdvancePlan { plan } => self.propose_wave(*plan, time_ms),
+            Request::ReportMigration { plan, vm, to, report } => {
+                self.propose_migration_report(*plan, vm, to.as_ref(), report)
+            }
+            Request::SetBudget(budget) => self.propose_budget(budget),
         }
     }
 
-    fn plan_put_host(
+    fn propose_put_host(
         &self,
         host: &Host,
         mode: PutMode,
         if_generation: Option<Generation>,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         check::host(host, self.state.dimensions())?;
         let Some((_, entry)) = self.state.find_host(&host.id) else {
             if let Some(seen) = if_generation {
                 return Err(Refusal::Stale { seen: seen.0, current: 0 });
             }
             let outcome = Outcome::Host { generation: Generation(1), created: true };
-            return Plan::change(Command::PutHost(Box::new(host.clone())), outcome);
+            return Proposal::change(Command::PutHost(Box::new(host.clone())), outcome);
         };
         check_generation(if_generation, entry.generation)?;
         if same_host(host, &entry.host) {
             let outcome = Outcome::Host { generation: entry.generation, created: false };
-            return Plan::nothing(outcome);
+            return Proposal::nothing(outcome);
         }
         if mode == PutMode::Create {
             return Err(Refusal::HostExists(host.id.clone()));
@@ -143,7 +156,7 @@ impl Core {
         self.check_room_kept(host, entry)?;
         self.check_parts_kept(host, entry)?;
         let outcome = Outcome::Host { generation: entry.generation.next(), created: false };
-        Plan::change(Command::PutHost(Box::new(host.clone())), outcome)
+        Proposal::change(Command::PutHost(Box::new(host.clone())), outcome)
     }
 
     /// A host may not shrink below what is promised on it, nor change the speed that VMs on it
@@ -180,53 +193,53 @@ impl Core {
         Ok(())
     }
 
-    fn plan_host_state(
+    fn propose_host_state(
         &self,
         host: &Name,
         state: HostState,
         if_generation: Option<Generation>,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         let (_, entry) = self.known_host(host)?;
         check_generation(if_generation, entry.generation)?;
         if entry.host.state == state {
             let outcome = Outcome::Host { generation: entry.generation, created: false };
-            return Plan::nothing(outcome);
+            return Proposal::nothing(outcome);
         }
         let outcome = Outcome::Host { generation: entry.generation.next(), created: false };
-        Plan::change(Command::SetHostState { host: host.clone(), state }, outcome)
+        Proposal::change(Command::SetHostState { host: host.clone(), state }, outcome)
     }
 
-    fn plan_health(&self, host: &Name, health: Health) -> Result<Plan, Refusal> {
+    fn propose_health(&self, host: &Name, health: Health) -> Result<Proposal, Refusal> {
         let (_, entry) = self.known_host(host)?;
         let outcome = Outcome::Host { generation: entry.generation, created: false };
         if entry.health == health {
-            return Plan::nothing(outcome);
+            return Proposal::nothing(outcome);
         }
-        Plan::change(Command::SetHostHealth { host: host.clone(), health }, outcome)
+        Proposal::change(Command::SetHostHealth { host: host.clone(), health }, outcome)
     }
 
-    fn plan_place(&mut self, request: &PlaceRequest, time_ms: u64) -> Result<Plan, Refusal> {
+    fn propose_place(&mut self, request: &PlaceRequest, time_ms: u64) -> Result<Proposal, Refusal> {
         check::vm(&request.vm, self.state.dimensions())?;
         check::hold_ttl(request.hold_ttl_ms)?;
         check::among(&request.among)?;
         if let Some(placement) = self.placed_before(request)? {
-            return Plan::nothing(Outcome::Placement(placement));
+            return Proposal::nothing(Outcome::Placement(placement));
         }
         let mut placing = self.decide(request)?;
         if placing.decision.host().is_some() {
             placing.hold = self.hold(request.hold_ttl_ms, 0, time_ms);
         }
         let outcome = Outcome::Placement(self.announced(&placing, 0));
-        Plan::change(Command::Place(Box::new(placing)), outcome)
+        Proposal::change(Command::Place(Box::new(placing)), outcome)
     }
 
-    fn plan_batch(
+    fn propose_batch(
         &mut self,
         requests: &[PlaceRequest],
         atomic: bool,
         time_ms: u64,
         abandoned: &dyn Fn() -> bool,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         if requests.len() > check::MAX_BATCH {
             let problem =
                 format!("has {} VMs; at most {} go in one batch", requests.len(), check::MAX_BATCH);
@@ -261,17 +274,17 @@ impl Core {
         let placements = before.into_iter().filter_map(|before| before.or_else(|| decided.next()));
         let outcome = Outcome::Batch(placements.collect());
         if placings.is_empty() {
-            return Plan::nothing(outcome);
+            return Proposal::nothing(outcome);
         }
-        Plan::change(Command::PlaceBatch { atomic, placings }, outcome)
+        Proposal::change(Command::PlaceBatch { atomic, placings }, outcome)
     }
 
-    fn plan_adopt(
+    fn propose_adopt(
         &mut self,
         vm: &Arc<Vm>,
         host: &Name,
         bindings: Option<&Arc<Bindings>>,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         check::vm(vm, self.state.dimensions())?;
         let (ix, entry) = self.known_host(host)?;
         let request_hash = match bindings {
@@ -282,7 +295,7 @@ impl Core {
             if known.request_hash == request_hash {
                 let (generation, over_capacity) = (known.generation, known.over_capacity);
                 let repeated = true;
-                return Plan::nothing(Outcome::Adopted { generation, over_capacity, repeated });
+                return Proposal::nothing(Outcome::Adopted { generation, over_capacity, repeated });
             }
             return Err(self.vm_exists(known));
         }
@@ -294,21 +307,24 @@ impl Core {
         let over_capacity = adoption.over_capacity;
         let outcome =
             Outcome::Adopted { generation: Generation(1), over_capacity, repeated: false };
-        Plan::change(Command::Adopt(Box::new(adoption)), outcome)
+        Proposal::change(Command::Adopt(Box::new(adoption)), outcome)
     }
 
-    fn plan_resize(
+    fn propose_resize(
         &mut self,
         key: &VmKey,
         changes: &[(Dim, u64)],
         if_generation: Option<Generation>,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         let entry = self.known_vm(key)?.clone();
+        if let Some(under_way) = self.state.plans().under_way(key) {
+            return Err(Refusal::Moving { vm: key.clone(), plan: under_way.plan });
+        }
         let demand = entry.vm.demand.changed(changes);
         check::demand(&demand, self.state.dimensions())?;
         check_generation(if_generation, entry.generation)?;
         if entry.vm.demand == demand {
-            return Plan::nothing(Outcome::Resized { generation: entry.generation });
+            return Proposal::nothing(Outcome::Resized { generation: entry.generation });
         }
         let mut vm = entry.vm.as_ref().clone();
         vm.demand = demand.clone();
@@ -333,10 +349,10 @@ impl Core {
         let generation = entry.generation.next();
         let bindings = self.bound_anew(&entry, &vm, &committed)?;
         let resizing = Resizing { vm: key.clone(), demand, committed, bindings };
-        Plan::change(Command::Resize(Box::new(resizing)), Outcome::Resized { generation })
+        Proposal::change(Command::Resize(Box::new(resizing)), Outcome::Resized { generation })
     }
 
-    fn plan_confirm(&self, reservation: u64, time_ms: u64) -> Result<Plan, Refusal> {
+    fn propose_confirm(&self, reservation: u64, time_ms: u64) -> Result<Proposal, Refusal> {
         let Some((_, entry)) = self.state.reservation(reservation) else {
             return Err(Refusal::UnknownReservation(reservation));
         };
@@ -345,36 +361,40 @@ impl Core {
             return Err(Refusal::ReservationExpired { reservation, expires_ms });
         }
         let outcome = Outcome::Confirmed { vm: entry.vm.key.clone() };
-        Plan::change(Command::Confirm { reservation }, outcome)
+        Proposal::change(Command::Confirm { reservation }, outcome)
     }
 
     /// Releasing is idempotent: what is not held is released already.
-    fn plan_release(&self, reservation: u64) -> Result<Plan, Refusal> {
+    fn propose_release(&self, reservation: u64) -> Result<Proposal, Refusal> {
         if reservation >= self.state.next_reservation {
             return Err(Refusal::UnknownReservation(reservation));
         }
         match self.state.reservation(reservation) {
-            None => Plan::nothing(Outcome::Released { vm: None }),
-            Some((_, entry)) => Plan::change(
+            None => Proposal::nothing(Outcome::Released { vm: None }),
+            Some((_, entry)) => Proposal::change(
                 Command::Release { reservation },
                 Outcome::Released { vm: Some(entry.vm.key.clone()) },
             ),
         }
     }
 
-    fn plan_policy(&self, policy: Policy, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+    fn propose_policy(
+        &self,
+        policy: Policy,
+        if_revision: Option<u64>,
+    ) -> Result<Proposal, Refusal> {
         let current = self.state.policy();
         if let Some(seen) = if_revision.filter(|&seen| seen != current.revision) {
             return Err(Refusal::Stale { seen, current: current.revision });
         }
         if policy == *current {
-            return Plan::nothing(Outcome::Policy(policy));
+            return Proposal::nothing(Outcome::Policy(policy));
         }
         let policy = Policy { revision: current.revision.saturating_add(1), ..policy };
-        Plan::change(Command::InstallPolicy(policy.clone()), Outcome::Policy(policy))
+        Proposal::change(Command::InstallPolicy(policy.clone()), Outcome::Policy(policy))
     }
 
-    fn plan_edit(&mut self, edit: &Edit, if_revision: Option<u64>) -> Result<Plan, Refusal> {
+    fn propose_edit(&mut self, edit: &Edit, if_revision: Option<u64>) -> Result<Proposal, Refusal> {
         self.prepared.take_if(|prepared| !prepared.is_for(edit, &self.state));
         let current = self.state.policy();
         if let Some(seen) = if_revision.filter(|&seen| seen != current.revision) {
@@ -385,11 +405,11 @@ impl Core {
             None => self.check_edit(edit)?,
         };
         if !is_new {
-            return Plan::nothing(Outcome::Policy(current.clone()));
+            return Proposal::nothing(Outcome::Policy(current.clone()));
         }
         let policy = Policy { revision: current.revision.saturating_add(1), ..current.clone() };
         let command = Command::EditPolicy(Box::new(edit.clone()));
-        Plan::change(command, Outcome::Policy(policy))
+        Proposal::change(command, Outcome::Policy(policy))
     }
 
     /// Whether the change can be made, and if so, whether it changes anything.
@@ -404,17 +424,17 @@ impl Core {
         Ok(checked.is_new)
     }
 
-    fn plan_tick(&self, time_ms: u64) -> Result<Plan, Refusal> {
+    fn propose_tick(&self, time_ms: u64) -> Result<Proposal, Refusal> {
         let reservations = self.state.due_reservations(time_ms, EXPIRE_AT_ONCE);
         let outcome = Outcome::Ticked { expired: reservations.len() as u32 };
         if !reservations.is_empty() {
-            return Plan::change(Command::Expire { reservations }, outcome);
+            return Proposal::change(Command::Expire { reservations }, outcome);
         }
         // Time matters only to reservations: without any, an idle cluster writes nothing. With
         // some, it is written often enough that a crash takes back a second of it at most.
         let since_ms = time_ms.saturating_sub(self.state.time_ms());
         let waiting = self.state.reservation_count() > 0 && since_ms >= TICK_EVERY_MS;
-        if waiting { Plan::change(Command::Tick, outcome) } else { Plan::nothing(outcome) }
+        if waiting { Proposal::change(Command::Tick, outcome) } else { Proposal::nothing(outcome) }
     }
 
     /// The earlier answer to an equal request for a VM that is there; a refusal if the request

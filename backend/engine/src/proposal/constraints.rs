@@ -1,6 +1,6 @@
 //! Constraints that are put in force or removed: checked, and held against each other, before.
 
-use super::{Plan, check_generation};
+use super::{Proposal, check_generation};
 use crate::check;
 use crate::command::Command;
 use crate::core::Core;
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Core {
-    pub(super) fn plan_put_constraint(
+    pub(super) fn propose_put_constraint(
         &self,
         constraint: &Constraint,
         if_generation: Option<Generation>,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         let Constraint { name, rule } = constraint;
         check::constraint(rule)?;
         let known = self.state.find_constraint(name);
@@ -35,24 +35,27 @@ impl Core {
             return Err(Refusal::Contradiction { between: found.between, why: found.why });
         }
         if known.is_some_and(|entry| *entry.constraint == *constraint) {
-            return Plan::nothing(Outcome::Constraint { generation, created: false, warnings });
+            return Proposal::nothing(Outcome::Constraint { generation, created: false, warnings });
         }
         let (generation, created) = (generation.next(), known.is_none());
         let outcome = Outcome::Constraint { generation, created, warnings };
-        Plan::change(Command::PutConstraint(Box::new(constraint.clone())), outcome)
+        Proposal::change(Command::PutConstraint(Box::new(constraint.clone())), outcome)
     }
 
-    pub(super) fn plan_remove_constraint(
+    pub(super) fn propose_remove_constraint(
         &self,
         name: &Name,
         if_generation: Option<Generation>,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
         let Some(entry) = self.state.find_constraint(name) else {
             return Err(Refusal::UnknownConstraint(name.clone()));
         };
         check_generation(if_generation, entry.generation)?;
         self.check_unused(name)?;
-        Plan::change(Command::RemoveConstraint { name: name.clone() }, Outcome::ConstraintRemoved)
+        Proposal::change(
+            Command::RemoveConstraint { name: name.clone() },
+            Outcome::ConstraintRemoved,
+        )
     }
 
     /// What a network constraint is over must be links, and stays links while it is used.

@@ -3,7 +3,7 @@
 //! Reports come late, twice, out of order and not at all; each is compared with what is known, by
 //! the reporter's own numbers and times, and what is old or known already changes nothing.
 
-use super::{Plan, demand_on};
+use super::{Proposal, demand_on};
 use crate::check;
 use crate::command::{Adoption, Command};
 use crate::core::Core;
@@ -14,12 +14,12 @@ use cluster::{Amounts, Name, Qos, Vm, VmKey};
 use std::sync::Arc;
 
 impl Core {
-    pub(super) fn plan_use(&self, reports: &UseReports) -> Result<Plan, Refusal> {
+    pub(super) fn propose_use(&self, reports: &UseReports) -> Result<Proposal, Refusal> {
         let inventory = self.state.inventory();
         let generation = reports.generation;
         if let Some(base) = reports.base.filter(|base| *base != inventory.generation) {
             if generation == inventory.generation && reports.digest == inventory.digest {
-                return Plan::nothing(Outcome::UseReported { generation, repeated: true });
+                return Proposal::nothing(Outcome::UseReported { generation, repeated: true });
             }
             return Err(Refusal::Gap { base, current: inventory.generation });
         }
@@ -36,15 +36,16 @@ impl Core {
             check::use_report(report, self.state.dimensions())?;
         }
         let outcome = Outcome::UseReported { generation, repeated: false };
-        Plan::change(Command::ReportUse(Box::new(reports.clone())), outcome)
+        Proposal::change(Command::ReportUse(Box::new(reports.clone())), outcome)
     }
 
-    pub(super) fn plan_news(
+    pub(super) fn propose_news(
         &self,
         key: &VmKey,
         at_ns: u64,
         news: &VmNews,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<Proposal, Refusal> {
+        check::key(key)?;
         let known = self.state.find_vm(key).map(|(_, entry)| entry);
         let heard_ns = known.map_or(0, |entry| entry.heard_ns);
         let gone_ns = self.state.gone().at_ns(key);
@@ -72,7 +73,7 @@ impl Core {
         };
         let report = VmReport { vm: key.clone(), at_ns, fact };
         let outcome = Outcome::VmReported(told);
-        Plan::change(Command::ReportVm(Box::new(report)), outcome)
+        Proposal::change(Command::ReportVm(Box::new(report)), outcome)
     }
 
     /// A VM that is not recorded and runs.
@@ -98,6 +99,12 @@ impl Core {
         if here && *demand == known.vm.demand {
             let held = known.hold.is_some();
             return Ok((VmFact::AsRecorded, if held { Told::Confirmed } else { Told::Known }));
+        }
+        let target = self.state.target_of(&known.vm.key).and_then(|it| self.state.host(it.host));
+        let expected = target.is_some_and(|target| target.host.id == home.host.id);
+        if let Some(from) = recorded.filter(|_| expected && *demand == known.vm.demand) {
+            let told = Told::Moved { from: Name::clone(from), over_capacity: false };
+            return Ok((VmFact::Arrived, told));
         }
         check::demand(demand, self.state.dimensions())?;
         let vm = Arc::new(Vm { demand: demand.clone(), ..known.vm.as_ref().clone() });
@@ -144,6 +151,6 @@ impl Core {
     }
 }
 
-fn nothing(told: Told) -> Result<Plan, Refusal> {
-    Plan::nothing(Outcome::VmReported(told))
+fn nothing(told: Told) -> Result<Proposal, Refusal> {
+    Proposal::nothing(Outcome::VmReported(told))
 }
