@@ -20,6 +20,7 @@ mod offline;
 mod optimise;
 mod output;
 mod placement;
+mod plan;
 mod policy;
 mod progress;
 mod replay;
@@ -42,7 +43,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const EXIT_CODES: &str = "Exit codes:
   0    done
   1    answered, and the answer is no: no room, does not fit, differs, violations, refused items,
-       a policy with mistakes
+       a policy with mistakes; or a plan with changes
   2    wrong usage
   70   serve only: the log failed; start again to recover from it
   255  an error: not reachable, not found, not readable, refused";
@@ -71,6 +72,10 @@ enum Verb {
     Constraint(constraint::Constraint),
     /// Better hosts for many VMs at once, by what matters
     Optimise(optimise::Optimise),
+    /// Plans: create, list, show, diff, approve, apply, pause, resume, cancel, wait, rollback
+    Plan(Box<plan::Plan>),
+    /// Empty hosts: plan it, carry it out and wait
+    Drain(plan::Drain),
     /// What all hosts have, what is promised and what is left
     Capacity(capacity::Capacity),
     /// Whether two services, or two moments, hold the same
@@ -118,6 +123,8 @@ fn main() -> ExitCode {
         Verb::Policy(policy) => policy.run(),
         Verb::Constraint(constraint) => constraint.run(),
         Verb::Optimise(optimise) => optimise.run(),
+        Verb::Plan(plan) => plan.run(),
+        Verb::Drain(drain) => drain.run(),
         Verb::Capacity(capacity) => capacity.run(),
         Verb::State(state) => state.run(),
         Verb::Events(events) => events.run(),
