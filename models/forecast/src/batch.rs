@@ -2,7 +2,7 @@
 //! tried at earlier moments of each, and what was wrong there sets weights and widths.
 
 use crate::conformal::{self, Scores, Widths};
-use crate::ensemble::{Combined, Question, Trial, shared_weights};
+use crate::ensemble::{Combined, Question, Trial};
 use crate::global::quantile::{Kind, Quantiles, Training};
 use crate::global::ridge::{Lessons, Ridge};
 use crate::global::state::SeriesState;
@@ -69,8 +69,7 @@ pub fn forecast_from(teachers: &[Vec<f64>], series: &[Vec<f64>], spec: &Spec) ->
         let values = asked[i].values.as_slice();
         Trial::new(&members, values, origins_of(values, spec), question)
     });
-    let shared = shared_weights(&trials, members.len());
-    let combined = parallel::map(trials.len(), spec.threads, |i| trials[i].combine(&shared));
+    let combined = parallel::map(trials.len(), spec.threads, |i| trials[i].combine());
     let scores: Vec<&Scores> = combined.iter().map(|it| &it.scores).collect();
     let everybody = conformal::pooled(&scores, spec.level);
     let answer = |(combined, prepared): (&Combined, &Prepared)| {
@@ -129,7 +128,7 @@ fn members(lessons: &[Prepared], spec: &Spec) -> Vec<Box<dyn Model>> {
             members.extend(ridge());
             let network = train(Kind::Net, &known, spec);
             members.extend(network.map(|model| Box::new(model) as Box<dyn Model>));
-            let local = [Method::Arima, Method::Mstl, Method::Dot];
+            let local = [Method::Arima, Method::Ets, Method::SeasonalNaive];
             members.extend(local.into_iter().filter_map(Method::alone));
         }
         Method::Ridge => members.extend(ridge()),

@@ -158,7 +158,7 @@ impl Lessons {
 /// somebody has to host them.
 fn importance(frame: Frame, step: f32) -> f32 {
     let step = step.max(1e-3 * frame.unit).max(1e-6);
-    frame.unit / step * step.clamp(1e-3, 1e3).powf(0.6)
+    frame.unit / step * step.clamp(1e-3, 1e3).powf(0.9)
 }
 
 /// The last samples one by one, those before the beginning as the first.
